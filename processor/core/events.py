@@ -1,0 +1,94 @@
+"""What decode hands to assemble: plain values, fields as the wire has them.
+
+Fields typed `Any` hold whatever JSON was there: judging a wrong-typed name or status is assembly's business, not a reading
+error. Null and absent are the same (`None`), as rule 7 has it.
+"""
+
+from typing import Any, TypeAlias
+
+from msgspec import Raw, Struct
+
+from processor.core.reasons import Cause
+
+
+class Item(Struct, gc=False):
+    """One element of a response's output, or of a journal."""
+
+    type: Any = None
+    id: Any = None
+    call_id: Any = None
+    name: Any = None
+    namespace: Any = None
+    arguments: Any = None
+    status: Any = None
+    role: Any = None
+    """Only looked at in journals: untyped entries with role and content are messages (rule 30)."""
+    content: Raw | None = None
+    """Presence only; never parsed."""
+
+
+class ResponseBody(Struct):
+    """The response object that lifecycle events carry."""
+
+    id: Any = None
+    status: Any = None
+    model: Any = None
+    output: list[Item | None] | None = None
+    """None where absent, null or no list."""
+    tools: Raw | None = None
+    """JSON text of the echoed tools, unparsed: most streams repeat the same bytes three times."""
+    tool_choice: Raw | None = None
+    parallel_tool_calls: Any = None
+
+
+class Event(Struct):
+    """One streaming event."""
+
+    type: str
+    sequence_number: Any = None
+    """Rule 12; anything but an integer says nothing."""
+    output_index: Any = None
+    """Anything but an integer says nothing."""
+    delta: Any = None
+    arguments: Any = None
+    name: Any = None
+    call_id: Any = None
+    item: Item | None = None
+    response: ResponseBody | None = None
+
+
+class WholeResponse(Struct):
+    """A record that is one whole response: `"object": "response"`."""
+
+    response: ResponseBody
+
+
+class Journal(Struct):
+    """A record that is an item or an array of items, judged by itself (rule 30)."""
+
+    items: list[Item]
+    single: bool
+    """A bare item: a lone output has no call before it to follow, and is only counted."""
+
+
+class Request(Struct):
+    """A `response.create` request: tools and tool_choice of the next response under its key (rule 22)."""
+
+    tools: Raw | None = None
+    tool_choice: Raw | None = None
+    parallel_tool_calls: Any = None
+
+
+Part: TypeAlias = Event | WholeResponse | Journal | Request
+
+
+class Unreadable(Struct, frozen=True):
+    """The record is a dead letter."""
+
+    cause: Cause
+    detail: str
+    """For people: what was wrong and at which byte, never a value."""
+
+
+Decoded: TypeAlias = Event | list[Part] | Unreadable
+"""What one record's value says: one event (the common case, with no list around it), several parts, or nothing readable."""
