@@ -4,11 +4,18 @@ Fields typed `Any` hold whatever JSON was there: judging a wrong-typed name or s
 error. Null and absent are the same (`None`), as rule 7 has it.
 """
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Raw, Struct
 
 from processor.core.reasons import Cause
+
+if TYPE_CHECKING:
+    JsonText: TypeAlias = Raw | None
+    """Unparsed JSON text; None where absent or null."""
+else:
+    # msgspec reads `Raw | None` as null only and refuses everything else, so it is told plain Raw; decode turns null to None.
+    JsonText = Raw
 
 
 class Item(Struct, gc=False):
@@ -23,8 +30,10 @@ class Item(Struct, gc=False):
     status: Any = None
     role: Any = None
     """Only looked at in journals: untyped entries with role and content are messages (rule 30)."""
-    content: Raw | None = None
+    content: JsonText = None
     """Presence only; never parsed."""
+    execution: Any = None
+    """Of a `tool_search_call`: who runs the search, `client` or `server`."""
 
 
 class ResponseBody(Struct):
@@ -35,9 +44,9 @@ class ResponseBody(Struct):
     model: Any = None
     output: list[Item | None] | None = None
     """None where absent, null or no list."""
-    tools: Raw | None = None
+    tools: JsonText = None
     """JSON text of the echoed tools, unparsed: most streams repeat the same bytes three times."""
-    tool_choice: Raw | None = None
+    tool_choice: JsonText = None
     parallel_tool_calls: Any = None
 
 
@@ -74,12 +83,19 @@ class Journal(Struct):
 class Request(Struct):
     """A `response.create` request: tools and tool_choice of the next response under its key (rule 22)."""
 
-    tools: Raw | None = None
-    tool_choice: Raw | None = None
+    tools: JsonText = None
+    tool_choice: JsonText = None
     parallel_tool_calls: Any = None
 
 
-Part: TypeAlias = Event | WholeResponse | Journal | Request
+class Mislabelled(Struct, frozen=True):
+    """The next part came in an SSE frame whose `event:` line contradicts it (rule 29): to be counted, nothing else.
+
+    What follows for the part is done already: a terminal event that is called otherwise arrives as `response.failed`.
+    """
+
+
+Part: TypeAlias = Event | WholeResponse | Journal | Request | Mislabelled
 
 
 class Unreadable(Struct, frozen=True):
