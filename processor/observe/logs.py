@@ -1,0 +1,68 @@
+"""Structured logs on standard error: one event name a line, JSON for machines or columns for people.
+
+Owns the set-up of structlog. Levels say what an operator must do: `error` means that a person must act, `warning` that one
+should look, `info` what happened. A rejected call is data and no log line. Argument values never get here.
+"""
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from typing import Any, TextIO, cast
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+def open_log(form: str = "auto", level: str = "info", stream: TextIO | None = None) -> FilteringBoundLogger:
+    """Make a log on `stream` (standard error where none is given); nothing global is touched."""
+    target = sys.stderr if stream is None else stream
+    people = form == "console" or (form == "auto" and target.isatty())
+    renderer = (
+        structlog.dev.ConsoleRenderer(colors=target.isatty()) if people else structlog.processors.JSONRenderer(default=str)
+    )
+    log = structlog.wrap_logger(
+        structlog.PrintLogger(target),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _no_traceback,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
+        context_class=dict,
+    )
+    return cast("FilteringBoundLogger", log)
+
+
+def _no_traceback(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Name an exception's class only: its text may quote what was read."""
+    caught = line.pop("exc_info", None)
+    if isinstance(caught, BaseException):
+        line["exception"] = type(caught).__name__
+    elif caught:
+        line["exception"] = getattr(sys.exc_info()[0], "__name__", "unknown")
+    return line
+
+
+class LibraryLog(logging.Handler):
+    """Passes what a library logs (aiokafka) on as lines of ours: its logger's name and its message."""
+
+    def __init__(self, log: FilteringBoundLogger, level: int = logging.WARNING) -> None:
+        super().__init__(level)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line; a library's `error` is our `warning`: it tries again, and nobody must act yet."""
+        level = min(record.levelno, logging.WARNING)
+        self._log.log(level, "library", logger=record.name, message=record.getMessage())
+
+
+def attach_library(log: FilteringBoundLogger, name: str = "aiokafka") -> LibraryLog:
+    """Send the library's log through ours; `logging.getLogger(name).removeHandler` takes it back."""
+    handler = LibraryLog(log)
+    library = logging.getLogger(name)
+    library.addHandler(handler)
+    library.propagate = False
+    return handler

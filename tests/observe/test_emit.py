@@ -1,0 +1,83 @@
+"""Happenings: one event name a line, at a level that says what to do, counted where it is counted."""
+
+import io
+import json
+import logging
+
+import pytest
+
+from processor.observe import emit
+from processor.observe.emit import HAPPENINGS, Emit
+from processor.observe.logs import LEVELS, attach_library, open_log
+from processor.observe.meters import Meters
+
+
+def test_happenings_are_declared_once() -> None:
+    """Names are unique, levels known, and every meaning is a sentence."""
+    assert len({each.name for each in HAPPENINGS}) == len(HAPPENINGS)
+    assert all(each.level in LEVELS and each.meaning.endswith(".") for each in HAPPENINGS)
+
+
+@pytest.mark.parametrize("happening", HAPPENINGS, ids=lambda each: each.name)
+def test_line_and_count_agree(happening: emit.Happening) -> None:
+    """Each happening writes one JSON line under its name, and adds one where it has a metric."""
+    out = io.StringIO()
+    meters = Meters("1")
+    Emit(open_log("json", "debug", out), meters)(happening, partition=3)
+    line = json.loads(out.getvalue())
+    assert (line["event"], line["level"], line["partition"]) == (happening.name, happening.level, 3)
+    assert line["timestamp"].endswith("Z")
+    if happening.metric is not None:
+        labels = dict(zip(happening.metric.labels, happening.labels, strict=True))
+        assert meters.registry.get_sample_value(happening.metric.name, labels) == 1
+
+
+def test_level_filters() -> None:
+    """What is below the level is not written."""
+    out = io.StringIO()
+    log = open_log("json", "warning", out)
+    log.info("a")
+    log.warning("b")
+    assert [json.loads(line)["event"] for line in out.getvalue().splitlines()] == ["b"]
+
+
+def test_exceptions_are_named_not_quoted() -> None:
+    """The text of an exception may hold argument values: only its class is logged."""
+    out = io.StringIO()
+    log = open_log("json", "info", out)
+    try:
+        int("hunter2")
+    except ValueError:
+        log.exception("failed")
+    assert json.loads(out.getvalue())["exception"] == "ValueError"
+    assert "hunter2" not in out.getvalue()
+
+
+def test_console_is_for_people() -> None:
+    """The console form is no JSON, and has no colours where there is no terminal."""
+    out = io.StringIO()
+    open_log("console", "info", out).info("live", partition=1)
+    assert "live" in out.getvalue()
+    assert "\x1b" not in out.getvalue()
+    assert not out.getvalue().startswith("{")
+
+
+def test_auto_is_json_without_a_terminal() -> None:
+    """`auto` writes JSON where nobody looks."""
+    out = io.StringIO()
+    open_log("auto", "info", out).info("live")
+    assert json.loads(out.getvalue())["event"] == "live"
+
+
+def test_library_log_passes_through() -> None:
+    """What the Kafka client logs becomes a line of ours, never above a warning."""
+    out = io.StringIO()
+    name = "aiokafka.test"
+    handler = attach_library(open_log("json", "info", out), name)
+    try:
+        logging.getLogger(name).error("broker %s away", "x:1")
+        logging.getLogger(name).info("chatter")
+    finally:
+        logging.getLogger(name).removeHandler(handler)
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [(line["event"], line["level"], line["message"]) for line in lines] == [("library", "warning", "broker x:1 away")]
