@@ -12,8 +12,11 @@ import argparse
 import asyncio
 import signal
 import time
+from typing import Any, TypeAlias
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
+
+Batch: TypeAlias = list[ConsumerRecord[Any, Any]]
 
 FILLER = b"." * 400
 """A record's value: about what the shortest decisions have."""
@@ -30,7 +33,7 @@ class Lane:
             transactional_id=f"{options.group}-{number}",
             retry_backoff_ms=options.backoff_ms,
         )
-        self.batches: asyncio.Queue[list[object]] = asyncio.Queue(16)
+        self.batches: asyncio.Queue[Batch] = asyncio.Queue(16)
         self.progress = progress
         self.owed = 0.0
 
@@ -40,7 +43,7 @@ class Lane:
             batch = await self.batches.get()
             await self.transaction(batch)
 
-    async def transaction(self, batch: list[object] | None) -> None:
+    async def transaction(self, batch: Batch | None) -> None:
         """One transaction, begun with a batch at hand."""
         due = time.monotonic() + self.options.commit_ms / 1000
         read = offset = 0
@@ -48,21 +51,21 @@ class Lane:
         while batch is not None:
             await self.write(batch)
             read += len(batch)
-            offset = batch[-1].offset + 1  # type: ignore[attr-defined]
+            offset = batch[-1].offset + 1
             batch = await self.next_batch(due)
         await self.producer.send_offsets_to_transaction({self.source: offset}, self.options.group)
         await self.producer.commit_transaction()
         self.progress.committed(read)
 
-    async def write(self, batch: list[object]) -> None:
+    async def write(self, batch: Batch) -> None:
         """Write this batch's share of records."""
         self.owed += len(batch) / self.options.per
         due, self.owed = int(self.owed), self.owed % 1
         for record in batch[:due]:
-            key = record.key  # type: ignore[attr-defined]
+            key = record.key
             await self.producer.send(self.options.output, FILLER, key=key, partition=self.source.partition)
 
-    async def next_batch(self, due: float) -> list[object] | None:
+    async def next_batch(self, due: float) -> Batch | None:
         """Wait for the next batch of this transaction; None where it is time to commit."""
         left = due - time.monotonic()
         if left <= 0:

@@ -9,7 +9,8 @@ import argparse
 from collections.abc import Sequence
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.stream import Shape
 from benchmarks.workload import Workload, make
@@ -38,7 +39,9 @@ def create(bootstrap: str, topics: Sequence[str], partitions: int) -> None:
 
 def delete(bootstrap: str, topics: Sequence[str]) -> None:
     """Delete topics; one that is not there is no error."""
-    for future in AdminClient({"bootstrap.servers": bootstrap}).delete_topics(list(topics)).values():
+    # Its futures end with the client: it is held by a name.
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.delete_topics(list(topics)).values():
         try:
             future.result(30)
         except KafkaException as error:
@@ -59,6 +62,7 @@ class Load:
                 "transaction.timeout.ms": TRANSACTION_MS,
                 # The default partitioner of this client is another one; decisions and state are the same, traffic is not.
                 "partitioner": "murmur2_random",
+                "log_level": 3,
                 "linger.ms": 20,
                 "batch.size": 262_144,
                 "queue.buffering.max.messages": 500_000,
