@@ -36,7 +36,7 @@ class Item(Struct, gc=False):
     """Of a `tool_search_call`: who runs the search, `client` or `server`."""
 
 
-class ResponseBody(Struct):
+class ResponseBody(Struct, gc=False):
     """The response object that lifecycle events carry."""
 
     id: Any = None
@@ -50,7 +50,7 @@ class ResponseBody(Struct):
     parallel_tool_calls: Any = None
 
 
-class Event(Struct):
+class Event(Struct, gc=False):
     """One streaming event."""
 
     type: str
@@ -64,6 +64,8 @@ class Event(Struct):
     call_id: Any = None
     item: Item | None = None
     response: ResponseBody | None = None
+    specversion: Any = None
+    """CloudEvents' mark: an envelope may have an event's type. Always None in what decode hands out."""
 
 
 class WholeResponse(Struct):

@@ -1,4 +1,4 @@
-"""The names of the wire: event types and item types of Open Responses, spec version 2026-04-24, and of the OpenAI Responses API.
+"""The names of the wire: event and item types of Open Responses (spec version 2026-04-24) and of the OpenAI Responses API.
 
 Owns what each name means for a decision. It never reads bytes and holds no state.
 """

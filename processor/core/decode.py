@@ -1,0 +1,229 @@
+"""Bytes to parts: what one record's value says, or why it is a dead letter (design section 3, rules 26 to 29).
+
+One typed decode is the fast path, for the common event and for a batch of them. Whatever it refuses or does not know goes to
+the slow reader, which is the authority: the fast path may only ever say the same, sooner. Neither raises anything for any
+bytes, keeps anything between records, or reads a clock.
+"""
+
+import binascii
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import MsgspecError, Raw, json
+
+from processor.core import forms, slow_json, sse
+from processor.core.events import Decoded, Event, Item, Journal, Mislabelled, Part, Unreadable, WholeResponse
+from processor.core.reasons import Cause
+from processor.core.slow_json import MAX_DEPTH, NotReadableError
+from processor.core.vocabulary import EVENT_TYPES, RESPONSE_FAILED, TERMINAL_TYPES
+
+_BRACE, _BRACKET = b"{["
+_SHALLOW_BYTES = 2 * MAX_DEPTH
+"""A shorter text cannot be nested too deep."""
+_BLANK = b" \t\r\n"
+_DONE = b"[DONE]"
+"""The end marker of an SSE stream: no JSON, and it says nothing."""
+_NULL = b"null"
+
+# Stateless, and made once: making one costs as much as a thousand decodes.
+_decode_event = json.Decoder(Event).decode
+_decode_events = json.Decoder(list[Event]).decode
+
+
+def decode(value: bytes | None) -> Decoded:
+    """Read one record's value, whole or not at all (rule 26).
+
+    The parts are in order; an empty list was readable and says nothing. Raw parts of an event alias `value`.
+    """
+    if not value:
+        return Unreadable(Cause.EMPTY, "no value")
+    if value[0] == _BRACE:
+        event = _fast_event(value)
+        if event is not None:
+            return event
+    elif value[0] == _BRACKET:
+        events = _fast_events(value)
+        if events is not None:
+            return events
+    return _slow(value)
+
+
+def stream_id(key: bytes | None, headers: Sequence[tuple[str, bytes | None]], key_header: str, decoded: Decoded) -> str | None:
+    """Name the stream: the record key; where it is null the configured header; else the first response id of the payload.
+
+    None: the record names no stream (see `needs_stream`). Bytes that are not UTF-8 become lone surrogates, which no UTF-8 key
+    has, so that two keys never fall together; whoever writes the text must escape them.
+    """
+    if key is not None:
+        return key.decode("utf-8", "surrogateescape")
+    if key_header:
+        for name, header in reversed(headers):
+            if name == key_header and header is not None:
+                return header.decode("utf-8", "surrogateescape")
+    if isinstance(decoded, Unreadable):
+        return None
+    for part in (decoded,) if isinstance(decoded, Event) else decoded:
+        if isinstance(part, Event | WholeResponse) and part.response is not None:
+            named = part.response.id
+            if isinstance(named, str) and named:
+                return named
+    return None
+
+
+def needs_stream(decoded: Event | list[Part]) -> bool:
+    """Say whether a record without a stream id is a dead letter, `no_key` (rule 27).
+
+    Items, journals and whole responses are decided by themselves; events and requests say nothing without their stream.
+    """
+    if isinstance(decoded, Event):
+        return True
+    return any(not isinstance(part, Journal | WholeResponse | Mislabelled) for part in decoded)
+
+
+def _fast_event(value: bytes) -> Event | None:
+    """Read an event of a known type, else None: not refused, only not known here."""
+    try:
+        event = _decode_event(value)
+    except (MsgspecError, RecursionError):
+        return None
+    if event.type not in EVENT_TYPES or event.specversion is not None:
+        return None
+    if len(value) > _SHALLOW_BYTES and slow_json.too_deep(value):
+        return None
+    if event.item is not None or event.response is not None:
+        _drop_nulls(event)
+    return event
+
+
+def _fast_events(value: bytes) -> Event | list[Part] | None:
+    """Read a batch of events of known types, else None."""
+    try:
+        events = _decode_events(value)
+    except (MsgspecError, RecursionError):
+        return None
+    for event in events:
+        if event.type not in EVENT_TYPES or event.specversion is not None:
+            return None
+        _drop_nulls(event)
+    if len(value) > _SHALLOW_BYTES and slow_json.too_deep(value):
+        return None
+    return events[0] if len(events) == 1 else list[Part](events)
+
+
+def _drop_nulls(event: Event) -> None:
+    """Make null Raw parts None: the typed decoder hands them over as text."""
+    if event.item is not None:
+        _drop_null_content(event.item)
+    response = event.response
+    if response is None:
+        return
+    if _is_null(response.tools):
+        response.tools = None
+    if _is_null(response.tool_choice):
+        response.tool_choice = None
+    for item in response.output or ():
+        if item is not None:
+            _drop_null_content(item)
+
+
+def _drop_null_content(item: Item) -> None:
+    if _is_null(item.content):
+        item.content = None
+
+
+def _is_null(text: Raw | None) -> bool:
+    return text is not None and len(text) == len(_NULL) and bytes(text) == _NULL
+
+
+def _slow(value: bytes) -> Decoded:
+    """Read a value with the slow reader alone."""
+    try:
+        found = _read(value, _unwrap)
+    except NotReadableError as refusal:
+        return Unreadable(refusal.cause, refusal.detail)
+    except RecursionError:
+        # Out of reach while MAX_DEPTH is small; a caller at the end of its stack still gets a value.
+        return Unreadable(Cause.TOO_DEEP, "nested too deep")
+    if len(found) == 1 and isinstance(found[0], Event):
+        return found[0]
+    return found
+
+
+def _read(value: bytes, unwrap: forms.Unwrap) -> list[Part]:
+    """Read JSON, Server-Sent Events or the end marker; raises NotReadableError."""
+    text = value.strip(_BLANK)
+    if not text:
+        raise NotReadableError(Cause.EMPTY, "nothing but white space")
+    if text == _DONE:
+        return []
+    if text[0] not in (_BRACE, _BRACKET) and sse.recognised(value):
+        return _read_frames(value, unwrap)
+    return forms.parts(slow_json.loads(value), unwrap)
+
+
+def _read_frames(value: bytes, unwrap: forms.Unwrap) -> list[Part]:
+    """Read every frame; raises NotReadableError."""
+    found: list[Part] = []
+    for number, frame in enumerate(sse.frames(value), 1):
+        data = frame.data
+        if data.strip(_BLANK) == _DONE:
+            continue
+        event = _fast_event(data) if data[0] == _BRACE else None
+        if event is not None:
+            inside: list[Part] = [event]
+        else:
+            try:
+                inside = forms.parts(slow_json.loads(data), unwrap)
+            except NotReadableError as refusal:
+                raise NotReadableError(refusal.cause, f"data of frame {number}: {refusal.detail}") from None
+        if frame.label and _mislabelled(inside, frame.label.decode("utf-8", "replace")):
+            found.append(Mislabelled())
+        found += inside
+    return found
+
+
+def _mislabelled(inside: list[Part], label: str) -> bool:
+    """Hold an `event:` line against the parts of its frame (rule 29).
+
+    The JSON counts, but what ends a response well may only be called that: else the end becomes a failure, which releases
+    nothing. A whole response has no type; a completed one may only come as `response.completed`, or under a name of the
+    platform's own.
+    """
+    contradicted = False
+    for part in inside:
+        if isinstance(part, Event) and part.type != label:
+            contradicted = True
+            if part.type in TERMINAL_TYPES and part.type != "error":
+                part.type = RESPONSE_FAILED
+        elif isinstance(part, WholeResponse) and label in EVENT_TYPES and label != f"response.{part.response.status}":
+            contradicted = True
+            if part.response.status == "completed":
+                part.response.status = "failed"
+    return contradicted
+
+
+def _unwrap(envelope: dict[str, Any]) -> list[Part]:
+    """Read what a CloudEvents 1.0 structured envelope holds; raises NotReadableError."""
+    if envelope["specversion"] != "1.0":
+        raise NotReadableError(Cause.UNKNOWN_FORM, "CloudEvents of another version than 1.0")
+    data, encoded = envelope.get("data"), envelope.get("data_base64")
+    if (data is None) == (encoded is None):
+        raise NotReadableError(Cause.UNKNOWN_FORM, "a CloudEvents envelope with not exactly one of data and data_base64")
+    if isinstance(encoded, str):
+        try:
+            decoded = binascii.a2b_base64(encoded, strict_mode=True)
+        except ValueError:
+            raise NotReadableError(Cause.NOT_JSON, "data_base64 is not base64") from None
+        return _read(decoded, _refuse_envelope)
+    if isinstance(data, str):
+        try:
+            text = data.encode()
+        except UnicodeEncodeError:
+            raise NotReadableError(Cause.NOT_TEXT, "data has a lone surrogate outside its JSON") from None
+        return _read(text, _refuse_envelope)
+    return forms.parts(data, _refuse_envelope)
+
+
+def _refuse_envelope(_envelope: dict[str, Any]) -> list[Part]:
+    """Refuse an envelope inside an envelope: nobody sends it, and it would nest without end."""
+    raise NotReadableError(Cause.UNKNOWN_FORM, "a CloudEvents envelope inside another")

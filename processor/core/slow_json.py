@@ -1,0 +1,119 @@
+"""The slow JSON reader: the authority on what a record's bytes say, for everything that the fast path refuses.
+
+Owns the rules of the outer JSON (rule 27): UTF-8 only, the last of two equal names wins, NaN and Infinity are refused, lone
+surrogates are kept, numbers of any size are safe, nesting is bounded. It knows nothing about the forms of a record.
+"""
+
+import json
+import re
+from itertools import accumulate
+from typing import Any, NoReturn, Self
+
+from msgspec import Raw
+
+from processor.core.reasons import Cause
+
+MAX_DEPTH = 256
+"""Nesting of arrays and objects in a record. Fixed, and well below what the stack allows: whether a record is a dead letter may
+depend on nothing but its bytes, never on how deep the caller's stack happens to be."""
+
+_MAX_DIGITS = 4_300
+"""Python's own bound on turning text into an integer; the fast path has the same."""
+
+_ESCAPES = re.compile(rb"\\.", re.DOTALL)
+_STRINGS = re.compile(rb'"[^"]*"?')
+_NO_STRUCTURE = bytes(set(range(256)) - set(b'[]{}"'))
+_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+
+
+class NotReadableError(Exception):
+    """The record is a dead letter. Raised and caught inside decode only, which returns it as a value."""
+
+    def __init__(self, cause: Cause, detail: str) -> None:
+        """Keep the cause and a detail for people, which never holds a value."""
+        super().__init__(detail)
+        self.cause = cause
+        self.detail = detail
+
+
+class Unbounded(float):
+    """A number that no double holds: infinite as a float, with its text kept so that it can be written again unchanged."""
+
+    __slots__ = ("text",)
+
+    text: str
+
+    def __new__(cls, text: str) -> Self:
+        """Make the number from its JSON text."""
+        number = super().__new__(cls, "-inf" if text.startswith("-") else "inf")
+        number.text = text
+        return number
+
+
+def too_deep(value: bytes) -> bool:
+    """Say whether JSON text is nested deeper than MAX_DEPTH; exact for well-formed text, and linear in its length."""
+    # Most values are shorter, or have fewer brackets, than a text of that depth can be.
+    if len(value) <= 2 * MAX_DEPTH or value.count(b"[") + value.count(b"{") <= MAX_DEPTH:
+        return False
+    if b"\\" in value:
+        value = _ESCAPES.sub(b"", value)
+    skeleton = _STRINGS.sub(b"", value.translate(None, _NO_STRUCTURE))
+    return max(accumulate(map(_STEPS.__getitem__, skeleton)), default=0) > MAX_DEPTH
+
+
+def loads(value: bytes) -> Any:
+    """Read JSON text.
+
+    Raises NotReadableError: not UTF-8, not one JSON text, or too deep.
+    """
+    try:
+        text = value.decode()
+    except UnicodeDecodeError as fault:
+        raise NotReadableError(Cause.NOT_TEXT, f"not UTF-8 at byte {fault.start}") from None
+    if too_deep(value):
+        raise NotReadableError(Cause.TOO_DEEP, f"nested deeper than {MAX_DEPTH}")
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError as fault:
+        at = len(text[: fault.pos].encode())
+        raise NotReadableError(Cause.NOT_JSON, f"{fault.msg} at byte {at}") from None
+
+
+def raw(value: Any) -> Raw | None:
+    """Write a value that `loads` gave as ASCII JSON text, so that lone surrogates survive as escapes; null is None."""
+    if value is None:
+        return None
+    try:
+        return Raw(json.dumps(value, allow_nan=False, check_circular=False, separators=(",", ":")))
+    except ValueError:
+        return Raw(_write(value))
+
+
+def _write(value: Any) -> str:
+    """Write as `raw` does, for a value with unbounded numbers in it, which the standard writer refuses."""
+    if isinstance(value, Unbounded):
+        return value.text
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(name)}:{_write(member)}" for name, member in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_write, value)) + "]"
+    return json.dumps(value)
+
+
+def _integer(text: str) -> int | Unbounded:
+    """Read an integer of any length in bounded time."""
+    return int(text) if len(text) <= _MAX_DIGITS else Unbounded(text)
+
+
+def _number(text: str) -> float:
+    """Read a number with a fraction or an exponent; over the range of a double it keeps its text."""
+    number = float(text)
+    return Unbounded(text) if number in (float("inf"), float("-inf")) else number
+
+
+def _constant(name: str) -> NoReturn:
+    """Refuse NaN, Infinity and -Infinity, which are not JSON."""
+    raise NotReadableError(Cause.NOT_JSON, f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_number, parse_constant=_constant)
