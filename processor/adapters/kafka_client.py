@@ -1,0 +1,169 @@
+"""How aiokafka's clients are made, and how its exceptions are translated.
+
+Owns security options and the table from foreign exceptions to ours. A secret is revealed only into the client's constructor:
+never into a log, a message or a representation.
+"""
+
+import asyncio
+import contextlib
+import ssl
+from typing import Any
+
+from aiokafka import errors as kafka
+from aiokafka.abc import AbstractTokenProvider
+from aiokafka.conn import create_conn
+
+from processor.errors import Fatal, Fenced, Poisoned, Refused, Retryable, Unreachable
+from processor.settings import Kafka
+from processor.values import Secret
+
+PROBE_SECONDS = 10.0
+"""How long one broker may take to answer at the start before the next one is asked."""
+
+FENCED = (
+    kafka.ProducerFenced,
+    kafka.InvalidProducerEpoch,
+    kafka.InvalidTxnState,
+    kafka.InvalidProducerIdMapping,
+    kafka.OutOfOrderSequenceNumber,
+    kafka.UnknownProducerId,
+    kafka.TransactionCoordinatorFenced,
+    kafka.CommitFailedError,
+    kafka.IllegalGenerationError,
+    kafka.UnknownMemberIdError,
+    kafka.RebalanceInProgressError,
+)
+"""Another owner, a transaction that the broker gave up, or a group that moved on."""
+
+REFUSED = (
+    kafka.TopicAuthorizationFailedError,
+    kafka.GroupAuthorizationFailedError,
+    kafka.ClusterAuthorizationFailedError,
+    kafka.TransactionalIdAuthorizationFailed,
+    kafka.AuthenticationFailedError,
+    kafka.AuthenticationMethodNotSupported,
+    kafka.SaslAuthenticationFailed,
+    kafka.UnsupportedSaslMechanismError,
+)
+"""No pause cures a missing right."""
+
+POISONED = (
+    kafka.MessageSizeTooLargeError,
+    kafka.RecordListTooLargeError,
+    kafka.InvalidTimestampError,
+    kafka.OffsetMetadataTooLargeError,
+    kafka.InvalidCommitOffsetSizeError,
+    kafka.InvalidTopicError,
+)
+"""The broker refuses this very record or commit, and would refuse it again."""
+
+FATAL = (kafka.IncompatibleBrokerVersion, kafka.InvalidTransactionTimeout, kafka.UnsupportedVersionError)
+"""The broker cannot do what is asked of it."""
+
+
+class FileToken(AbstractTokenProvider):
+    """Gives the OAUTHBEARER token; one in a file is read anew at each connection, so that it may be rotated."""
+
+    def __init__(self, secret: Secret) -> None:
+        self._secret = secret
+
+    async def token(self) -> str:
+        """Return the token of this moment. Raises OSError where its file cannot be read."""
+        return self._secret.reveal().strip()
+
+
+def ssl_context(settings: Kafka) -> ssl.SSLContext | None:
+    """Make the context for SSL and SASL_SSL; raises Fatal where a file of it cannot be used."""
+    if settings.security_protocol not in {"SSL", "SASL_SSL"}:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=settings.ssl_cafile or None)
+    except (OSError, ssl.SSLError) as fault:
+        raise Fatal(f"`kafka.ssl_cafile` cannot be used: {_cause(fault)}.") from None
+    context.check_hostname = settings.ssl_check_hostname
+    if settings.ssl_certfile:
+        try:
+            # A callable: with an empty password OpenSSL would ask at the terminal for that of an encrypted key.
+            context.load_cert_chain(settings.ssl_certfile, settings.ssl_keyfile or None, settings.ssl_password.reveal)
+        except (OSError, ssl.SSLError, ValueError) as fault:
+            raise Fatal(f"`kafka.ssl_certfile` and `kafka.ssl_keyfile` cannot be used: {_cause(fault)}.") from None
+    return context
+
+
+def client_options(settings: Kafka) -> dict[str, Any]:
+    """Options that consumer, producer and admin client share. Raises Fatal. The answer holds secrets: never print it."""
+    options: dict[str, Any] = {
+        "bootstrap_servers": list(settings.bootstrap_servers),
+        "client_id": settings.client_id,
+        "request_timeout_ms": settings.request_timeout_ms,
+        "metadata_max_age_ms": settings.metadata_max_age_ms,
+        "security_protocol": settings.security_protocol,
+        "ssl_context": ssl_context(settings),
+    }
+    if settings.security_protocol.startswith("SASL_"):
+        options["sasl_mechanism"] = settings.sasl_mechanism
+        if settings.sasl_mechanism == "OAUTHBEARER":
+            options["sasl_oauth_token_provider"] = FileToken(settings.sasl_oauth_token)
+        else:
+            options["sasl_plain_username"] = settings.sasl_username
+            options["sasl_plain_password"] = settings.sasl_password.reveal()
+    return options
+
+
+async def probe(settings: Kafka) -> None:
+    """Log in at one of the brokers, for a clear sentence where the client has only "unable to bootstrap".
+
+    Raises Unreachable where none answers, Refused where one does but does not want this client.
+    """
+    options = client_options(settings)
+    for name in ("bootstrap_servers", "metadata_max_age_ms"):
+        options.pop(name)
+    options["request_timeout_ms"] = int(min(settings.request_timeout_ms, PROBE_SECONDS * 1000))
+    causes = []
+    for server in settings.bootstrap_servers:
+        host, _, port = server.rpartition(":")
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                connection = await create_conn(host.strip("[]"), int(port), **options)
+        except ValueError:
+            raise Fatal(f"`kafka.bootstrap_servers`: `{server}` is not `host:port`.") from None
+        except ssl.SSLError as fault:
+            raise Refused(f"The TLS handshake with {server} failed: {_cause(fault)}.") from None
+        except REFUSED as fault:
+            how = f"{settings.security_protocol} {settings.sasl_mechanism}"
+            raise Refused(f"The broker at {server} refused the credentials ({how}): {_cause(fault)}.") from None
+        except (OSError, kafka.KafkaError, TimeoutError) as fault:
+            causes.append(f"{server}: {_cause(fault)}")
+        else:
+            with contextlib.suppress(OSError):
+                await connection.close()
+            return
+    raise Unreachable(f"No Kafka broker answers ({'; '.join(causes)}).")
+
+
+def translate(fault: BaseException, doing: str) -> Exception:
+    """Our exception for a foreign one, to be raised from it. `doing` begins the sentence: what was being done."""
+    if isinstance(fault, Retryable | Fenced | Poisoned | Fatal):
+        return fault
+    seen: BaseException | None = fault
+    while seen is not None:
+        # The sender wraps what it did not expect: "Unexpected error during batch delivery" from the real one.
+        for kind, ours in ((FENCED, Fenced), (REFUSED, Refused), (POISONED, Poisoned), (FATAL, Fatal)):
+            if isinstance(seen, kind):
+                return ours(f"{doing}: {_cause(seen)}.")
+        seen = seen.__cause__
+    if isinstance(fault, ssl.SSLError):
+        return Refused(f"{doing}: {_cause(fault)}.")
+    return Retryable(f"{doing}: {_cause(fault)}.")
+
+
+def _cause(fault: BaseException) -> str:
+    if isinstance(fault, ssl.SSLCertVerificationError):
+        return f"the broker's certificate is not trusted ({fault.verify_message})"
+    if isinstance(fault, ssl.SSLError):
+        return fault.reason or type(fault).__name__
+    if isinstance(fault, TimeoutError):
+        return "no answer in time"
+    if isinstance(fault, OSError):
+        return fault.strerror or type(fault).__name__
+    return f"{type(fault).__name__} {fault}".strip().rstrip(".")

@@ -1,0 +1,211 @@
+"""One input partition at work: takeover, rebuild, batches, transactions, idle moves, in one task.
+
+Owns the order of these for its partition and the moments at which a transaction begins. It never touches another partition, and
+after any failure it goes back to the takeover: nothing is sent again, nothing goes on from memory.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from aiokafka.structs import TopicPartition
+
+from processor.adapters.offset_fetch import Reader
+from processor.adapters.source import Source
+from processor.adapters.takeover import take_over
+from processor.adapters.tenure import TICK_SECONDS, Tenure, finish
+from processor.core.offsets import Commit
+from processor.core.pipeline import Partition, Record
+from processor.errors import Fatal, Fenced, Poisoned, Retryable
+from processor.ports import Clock, Hooks, Log, Publisher
+from processor.settings import Settings
+
+HELD_BATCHES = 4
+"""Fetched batches that may wait for a partition before it is paused. Each has at most `kafka.max_partition_fetch_bytes`."""
+FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.1, 5.0
+"""Pauses between takeovers that fail."""
+
+
+class Worker:
+    """The task of one partition, for as long as the process runs; it sleeps while the partition is another member's."""
+
+    def __init__(
+        self,
+        number: int,
+        settings: Settings,
+        source: Source,
+        reader: Reader,
+        make_partition: Callable[[str, int], Partition],
+        make_publisher: Callable[[TopicPartition], Publisher],
+        hooks: Hooks,
+        clock: Clock,
+        log: Log,
+    ) -> None:
+        self.number = number
+        self.state = "away"
+        """`away`, `takeover`, `rebuilding`, `live` or `stopped`."""
+        self.why = ""
+        """Why it is stopped."""
+        self.task: asyncio.Task[None] | None = None
+        """What runs `run`."""
+        self.partition: Partition | None = None
+        self.acknowledged: Commit | None = None
+        """The last commit that the broker has acknowledged."""
+        self.progressed = clock.monotonic()
+        """When P last moved on, or there was nothing to do."""
+        self._settings = settings
+        self._source = source
+        self._reader = reader
+        self._make_partition = make_partition
+        self._make_publisher = make_publisher
+        self._hooks = hooks
+        self._clock = clock
+        self._log = log
+        self._generation: int | None = None
+        self._stopping = False
+        self._hand: deque[tuple[Sequence[Record], int]] = deque()
+        self._paused = False
+        self._fault: Exception | None = None
+        self._woken = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    # -- told by the runner; none of these blocks
+
+    def assign(self, generation: int | None) -> None:
+        """Tell which assignment the partition belongs to; None: it is another member's. Records in hand are dropped."""
+        if generation != self._generation:
+            self._generation = generation
+            self._hand.clear()
+            self._paused = False
+            self._fault = None
+            if generation is not None and self.state == "stopped":
+                self.state, self.why = "away", ""
+            self.wake()
+
+    def give(self, records: Sequence[Record], position: int) -> None:
+        """Hand over what was fetched, and the position after it."""
+        self._hand.append((records, position))
+        if len(self._hand) >= HELD_BATCHES and not self._paused:
+            self._paused = True
+            self._source.pause(self.number)
+        self.wake()
+
+    def fail(self, fault: Exception) -> None:
+        """Tell that the partition cannot be read on."""
+        self._fault = fault
+        self.wake()
+
+    def stop(self) -> None:
+        """Finish: publish what is decided, and end."""
+        self._stopping = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Look again."""
+        self._woken = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def owns(self, generation: int) -> bool:
+        """Whether the partition is still this member's, by the same assignment."""
+        return self._generation == generation
+
+    @property
+    def backlog(self) -> int:
+        """Records in hand."""
+        return sum(len(records) for records, _ in self._hand)
+
+    # -- the task
+
+    async def run(self) -> None:
+        """Work until stopped. Raises Fatal."""
+        pause = FIRST_PAUSE_SECONDS
+        while not self._stopping:
+            generation = self._generation
+            if generation is None or self.state == "stopped":
+                await self._wait(TICK_SECONDS)
+                continue
+            try:
+                await self._own(generation)
+                pause = FIRST_PAUSE_SECONDS
+            except (Retryable, Fenced) as fault:
+                self._hooks.on_failure(self.number, type(fault).__name__)
+                event = "fenced" if isinstance(fault, Fenced) else "aborted"
+                self._log.warning(event, partition=self.number, cause=str(fault), pause_s=pause)
+                if self.state == "live":
+                    pause = FIRST_PAUSE_SECONDS
+                self.state = "takeover"
+                await self._sleep(pause)
+                pause = min(pause * 2, LAST_PAUSE_SECONDS)
+            except Poisoned as fault:
+                self._poison(str(fault))
+            except Fatal:
+                raise
+            except Exception as fault:  # noqa: BLE001 - a fault of the core stops its partition, not the others
+                # The message may quote what was read; the place may not.
+                self._poison(f"{type(fault).__name__} in {_place(fault)}")
+            finally:
+                self._hand.clear()
+                self._paused = False
+        self.state = "away"
+
+    def _poison(self, why: str) -> None:
+        self.state, self.why, self.partition = "stopped", why, None
+        self._hooks.on_failure(self.number, "Poisoned")
+        self._log.error("partition_stopped", partition=self.number, cause=why)
+
+    async def _own(self, generation: int) -> None:
+        """Take the partition over and work on it until the assignment changes, the process stops, or something fails."""
+        began = self._clock.monotonic()
+        self.state = "takeover"
+        self._fault = None
+        await self._source.confirm()
+        partition = self._make_partition(self._settings.topics.events, self.number)
+        publisher = self._make_publisher(TopicPartition(partition.topic, partition.number))
+        try:
+            start = await take_over(partition, publisher, self._reader, self._settings.offset_reset, self._log)
+            self._hand.clear()
+            if not self._source.begin(self.number, generation, start.offset):
+                return
+            self.partition, self.acknowledged = partition, start.acknowledged
+            self.progressed = self._clock.monotonic()
+            self.state = "rebuilding"
+            await Tenure(self, generation, partition, publisher, began).work()
+        finally:
+            self._source.halt(self.number)
+            self.partition = None
+            await finish(publisher.close())
+
+    async def _wait(self, seconds: float) -> None:
+        """Sleep until woken, at most so long."""
+        if not self._woken and seconds > 0:
+            loop = asyncio.get_running_loop()
+            self._waiter = waiter = loop.create_future()
+            handle = loop.call_later(seconds, _ring, waiter)
+            try:
+                await waiter
+            finally:
+                handle.cancel()
+                self._waiter = None
+        self._woken = False
+
+    async def _sleep(self, seconds: float) -> None:
+        """Sleep so long, unless stopped or reassigned meanwhile."""
+        loop = asyncio.get_running_loop()
+        until, generation = loop.time() + seconds, self._generation
+        while not self._stopping and self._generation == generation and (left := until - loop.time()) > 0:
+            await self._wait(left)
+
+
+def _ring(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+def _place(fault: BaseException) -> str:
+    trace = fault.__traceback__
+    if trace is None:
+        return "an unknown place"
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{trace.tb_frame.f_code.co_filename.rpartition('processor/')[2]}:{trace.tb_lineno}"

@@ -1,0 +1,37 @@
+"""Exceptions named by the recovery that they demand; the runner handles each in exactly one place.
+
+Owns the names only. Bad input is never an exception: it is a rejection or a dead letter. Messages are sentences for people, and
+hold no argument values and no secrets.
+"""
+
+
+class Retryable(Exception):
+    """Nothing is wrong that a pause does not cure: the partition is taken over again after one."""
+
+
+class Fenced(Exception):
+    """Another owner may be at work, or the fate of a commit is unknown.
+
+    Ownership is checked, then producer, committed offset and state are made anew: nothing is sent again, and nothing goes on
+    from memory (design section 7).
+    """
+
+
+class Poisoned(Exception):
+    """This partition stops and the process is no longer ready; the other partitions go on."""
+
+
+class Fatal(Exception):
+    """The process cannot do its work and ends; the message is one clear sentence."""
+
+
+class Unreachable(Fatal):
+    """No broker answers."""
+
+
+class Refused(Fatal):
+    """The broker answers, but not to this client: credentials, certificate or rights."""
+
+
+class Unfit(Fatal):
+    """A topic is missing, or is not what the guarantees need."""
