@@ -1,0 +1,63 @@
+# The developer commands; CI calls the same ones. Bare `make` explains them.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+STAMP := .venv/.installed
+CODE := $(wildcard processor tests benchmarks requirements model)
+TYPED := $(wildcard processor tests benchmarks)
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help setup check test test-core test-kafka demo bench docs format lock clean
+
+help: ## Explain the targets (this)
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | awk -F'|' '{printf "  make %-11s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## Make .venv from the pinned list and install callgate into it (the others do it by themselves)
+
+$(STAMP): pyproject.toml requirements/run.txt requirements/dev.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later was not found: install it (with its venv module), or set PYTHON=..." >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || { echo "Python's venv module is missing: install it (on Debian: python3-venv)." >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+check: setup ## Lint, format and types, all strict
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/mypy $(TYPED)
+
+test: test-core test-kafka ## All tests: those without a broker first, in seconds, then those on a real one
+
+test-core: setup ## Tests that need no broker
+	$(PYTEST) -m "not kafka"
+
+test-kafka: setup ## Tests on a real Kafka (fetched once; or set CALLGATE_TEST_BOOTSTRAP=host:port)
+	@$(BIN)/python -c 'import sys; from processor.broker import BrokerUnavailable, find_tools; exec("try:\n find_tools()\nexcept BrokerUnavailable as e:\n sys.exit(str(e))")'
+	$(PYTEST) -m kafka
+
+demo: setup ## Everything at once on this machine: Kafka, streams, decisions
+	$(BIN)/callgate demo
+
+bench: setup ## Measure callgate against the cost of reading alone (some minutes)
+	$(BIN)/python -m benchmarks
+
+docs: setup ## Draw the generated pages of docs/ again
+	$(BIN)/python -m processor.docs
+
+format: setup ## Put the code into the one format
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
+
+lock: ## Pin the newest versions that pyproject.toml allows
+	rm -rf .cache/lock
+	$(PYTHON) -m venv .cache/lock
+	.cache/lock/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
+	.cache/lock/bin/python requirements/lock.py
+	rm -rf .cache/lock
+
+clean: ## Remove .venv, caches and the fetched Kafka
+	rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist benchmarks/out
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
