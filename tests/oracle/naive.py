@@ -1,0 +1,411 @@
+"""A deliberately naive reading of the design and the rules: the whole log in memory, from its first record to its last.
+
+It is a second opinion on the core. It owns the order of things in a partition (rules 13 to 16 and 20 to 22); what one response
+says is read in `response.py`, what the gate says in `verdict.py`. It never imports the code under test.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.factories import Record
+from tests.oracle.response import ITEM_EVENTS, LIFECYCLE, TERMINAL, Event, Json, Reading, Response, Token
+from tests.oracle.verdict import Toolset, judge
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings that verdicts and state depend on, by the names of the design."""
+
+    release: str = "response"
+    stream_timeout_ms: int = 20 * 60_000
+    closed_memory_ms: int = 2 * 60_000
+    max_calls: int = 128
+    max_argument_bytes: int = 1 << 20
+    max_response_bytes: int = 8 << 20
+    max_streams: int = 100_000
+    tolerate: tuple[str, ...] = ()
+    key_header: str = ""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One line of the expected output."""
+
+    offset: int
+    """Of the record that released it; the position where nothing but the clock did."""
+    stream: str | None
+    response_id: str | None
+    call_id: str | None
+    reason: str
+    arguments: Any = None
+    """The exact text, where approved."""
+
+
+DEAD = "dead_letter"
+"""Reason of a line that stands for a dead letter."""
+
+
+@dataclass
+class Sorted:
+    """A decision with its place in the log."""
+
+    token: Token
+    decision: Decision
+
+
+@dataclass
+class Log:
+    """A partition, read once from start to end."""
+
+    settings: Settings
+    toolset: Toolset
+    watermark: int = 0
+    place: int = 0
+    """Place of the record that is read, counted from 0."""
+    position: int = 0
+    """Its offset."""
+    open: dict[str, Response] = field(default_factory=dict)
+    known: dict[str, list[Response]] = field(default_factory=dict)
+    """Closed and not forgotten, under their key; the one with the latest record last."""
+    requests: dict[str, tuple[Json, int]] = field(default_factory=dict)
+    keys: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Keys with a record lately: (place of the last, known until)."""
+    responses: list[Response] = field(default_factory=list)
+    lines: list[Sorted] = field(default_factory=list)
+    offsets: dict[int, int] = field(default_factory=dict)
+
+
+def decide(
+    log: Sequence[Record],
+    settings: Settings,
+    toolset: Toolset,
+    idle: Sequence[tuple[int, int]] = (),
+    *,
+    archive_ends: bool = False,
+) -> list[Decision]:
+    """Every decision and dead letter of a partition, in order.
+
+    `idle`: moves of the watermark by the wall clock, as (place in the log, time in ms), each made before the record there.
+    """
+    state = Log(settings, toolset)
+    for place in range(len(log) + 1):
+        state.place = place
+        state.position = log[place].offset if place < len(log) else (log[-1].offset + 1 if log else 0)
+        state.offsets[place] = state.position
+        for wall in [t for at, t in idle if at == place]:
+            if wall > state.watermark and would_matter(state, wall):
+                advance(state, wall, phase=0)
+        if place < len(log):
+            advance(state, max(state.watermark, log[place].timestamp), phase=1)
+            read(state, log[place])
+    if archive_ends:
+        for response in sorted(state.open.values(), key=lambda r: r.first_offset):
+            end(response, "timeout", (state.place, 1, response.first_offset))
+    for response in state.responses:
+        state.lines += verdicts_of(state, response)
+    return [line.decision for line in sorted(state.lines, key=lambda line: line.token)]
+
+
+def verdicts_of(state: Log, response: Response) -> list[Sorted]:
+    """What is decided for the calls of one response."""
+    reading = Reading(response, state.settings.release, state.settings, lambda call, **k: judge(state.toolset, call, **k))
+    lines = []
+    for verdict in reading.run():
+        arguments = (verdict.use.final or {}).get("arguments") if verdict.reason == "ok" else None
+        offset = state.offsets[verdict.token[0]]
+        lines.append(
+            Sorted(verdict.token, Decision(offset, response.key, response.rid, verdict.call_id, verdict.reason, arguments))
+        )
+    return lines
+
+
+# Time (rule 20).
+
+
+def until(state: Log, response: Response) -> int:
+    """When a closed response is forgotten: a function of its last record alone."""
+    timeout = 0 if response.last_was_terminal else state.settings.stream_timeout_ms
+    return response.last + timeout + state.settings.closed_memory_ms
+
+
+def would_matter(state: Log, wall: int) -> bool:
+    """Whether a move of the watermark would expire or forget anything."""
+    timeout = state.settings.stream_timeout_ms
+    return (
+        any(wall - r.last >= timeout for r in state.open.values())
+        or any(wall >= until(state, r) for rs in state.known.values() for r in rs)
+        or any(wall - at >= timeout for _, at in state.requests.values())
+    )
+
+
+def advance(state: Log, watermark: int, phase: int) -> None:
+    """Move the watermark; expire the silent by first offset, forget what is no longer known."""
+    state.watermark = watermark
+    timeout = state.settings.stream_timeout_ms
+    silent = [r for r in state.open.values() if watermark - r.last >= timeout]
+    for response in sorted(silent, key=lambda r: r.first_offset):
+        close(state, response, "timeout", (state.place, phase, watermark, response.first_offset))
+    for key, closed in state.known.items():
+        state.known[key] = [r for r in closed if until(state, r) > watermark]
+    state.requests = {k: v for k, v in state.requests.items() if watermark - v[1] < timeout}
+    state.keys = {k: v for k, v in state.keys.items() if v[1] > watermark}
+
+
+def end(response: Response, how: str, token: Token) -> None:
+    """Note how and where a response ended."""
+    response.ended_by = how
+    response.ended_at = token
+
+
+def close(state: Log, response: Response, how: str, token: Token) -> None:
+    """End an open response; it stays known."""
+    end(response, how, token)
+    state.open = {k: r for k, r in state.open.items() if r is not response}
+    state.known.setdefault(response.key or "", []).append(response)
+    state.known[response.key or ""].sort(key=lambda r: r.last)
+
+
+# One record.
+
+
+def read(state: Log, record: Record) -> None:
+    """Read one record: whole, or as a dead letter."""
+    parts = parts_of(record.value)
+    key = stream_of(record, parts or [], state.settings)
+    anonymous = parts is not None and key is None and any("journal" not in p for p in parts)
+    if parts is None or anonymous:
+        line = Decision(record.offset, None, None, None, DEAD)
+        state.lines.append(Sorted((state.place, 2, 0), line))
+        return
+    for number, part in enumerate(parts):
+        token = (state.place, 2, number)
+        if "journal" in part:
+            journal(state, part["journal"], key, token, record.offset, single="single" in part)
+        elif "whole" in part:
+            whole_response(state, part["whole"], key or "", token, record.offset)
+        elif "request" in part:
+            state.requests[key or ""] = (part["request"], state.watermark)
+        else:
+            event = Event(token, record.offset, part["event"], part.get("mislabelled", False))
+            hear(state, key or "", event)
+            evict(state, key or "", (*token, 1))
+
+
+def hear(state: Log, key: str, event: Event) -> None:
+    """One event under a key (rules 11 and 13 to 16)."""
+    kind = event.data["type"]
+    body = event.data.get("response")
+    rid = body.get("id") if isinstance(body, dict) else None
+    current = state.open.get(key)
+    named = next((r for r in state.known.get(key, []) if rid is not None and r.rid == rid), None)
+    rotates = "response_id_rotates" in state.settings.tolerate
+    mine = current is not None and (rid is None or rid == current.rid or rotates)
+    if current is not None and kind != "response.created":
+        current.last = state.watermark
+    if kind == "response.created":
+        if current is not None and rid is not None and (rid == current.rid or rotates):
+            current.last = state.watermark
+            current.events.append(event)
+            return
+        if current is not None:
+            close(state, current, "superseded", event.token)
+        if named is not None:
+            renew(state, key, named, terminal=False)
+        else:
+            start(state, key, rid, event)
+    elif kind in TERMINAL or kind == "error":
+        adopts = current is not None and current.rid is None and named is None
+        if current is not None and (mine or adopts):
+            current.events.append(event)
+            current.rid = current.rid if current.rid is not None else rid
+            current.last_was_terminal = True
+            close(state, current, ending(event), event.token)
+        elif named is not None:
+            renew(state, key, named, terminal=True)
+        elif current is None and kind != "error" and (rid is not None or not state.known.get(key)):
+            alone = start(state, key, rid, event)
+            alone.last_was_terminal = True
+            close(state, alone, ending(event), event.token)
+        elif current is None:
+            renew_latest(state, key, terminal=True)
+    elif kind in LIFECYCLE:
+        if mine and current is not None:
+            current.events.append(event)
+        elif named is not None:
+            renew(state, key, named, terminal=False)
+        elif current is None:
+            renew_latest(state, key, terminal=False)
+    elif current is not None:
+        current.events.append(event)
+    elif state.known.get(key):
+        renew_latest(state, key, terminal=False)
+    elif kind in ITEM_EVENTS and not ("item" in event.data and event.data["item"] is None):
+        start(state, key, None, event)
+
+
+def start(state: Log, key: str, rid: str | None, event: Event) -> Response:
+    """Open a response at this event; it takes the request that waits under its key."""
+    request = state.requests.pop(key, (None, 0))[0]
+    response = Response(key, rid, event.offset, state.watermark, [event], request)
+    state.open[key] = response
+    state.responses.append(response)
+    return response
+
+
+def renew(state: Log, key: str, response: Response, *, terminal: bool) -> None:
+    """A record of a known response renews its time (rule 13)."""
+    response.last = state.watermark
+    response.last_was_terminal = terminal
+    state.known[key] = [r for r in state.known[key] if r is not response] + [response]
+
+
+def renew_latest(state: Log, key: str, *, terminal: bool) -> None:
+    """So does an event that comes while nothing is open."""
+    if state.known.get(key):
+        renew(state, key, state.known[key][-1], terminal=terminal)
+
+
+def ending(event: Event) -> str:
+    """How a terminal event ends its response (rules 16, 17 and 29)."""
+    kind = event.data["type"]
+    status = (event.data.get("response") or {}).get("status")
+    if event.mislabelled or kind in ("response.failed", "response.cancelled", "error") or status in ("failed", "cancelled"):
+        return "failed"
+    return "incomplete" if kind == "response.incomplete" or status == "incomplete" else "completed"
+
+
+def evict(state: Log, key: str, token: Token) -> None:
+    """Bounds over a response's bytes and over the streams of the partition."""
+    current = state.open.get(key)
+    if current is not None:
+        held = sum(len(e.data["delta"]) for e in current.events if isinstance(e.data.get("delta"), str))
+        if held > state.settings.max_response_bytes:
+            close(state, current, "limit", token)
+    memory = state.settings.stream_timeout_ms + state.settings.closed_memory_ms
+    state.keys[key] = (state.place, state.watermark + memory)
+    for lost in sorted(state.keys, key=lambda k: state.keys[k])[: -state.settings.max_streams]:
+        if lost in state.open:
+            close(state, state.open[lost], "limit", token)
+        state.known.pop(lost, None)
+        del state.keys[lost]
+
+
+# The other forms.
+
+
+def whole_response(state: Log, body: Json, key: str, token: Token, offset: int) -> None:
+    """A whole response is decided at once; that of the open or of a known one is its terminal event (rule 16)."""
+    kinds = {"completed": "response.completed", "incomplete": "response.incomplete"}
+    event = Event(token, offset, {"type": kinds.get(str(body.get("status")), "response.failed"), "response": body})
+    current = state.open.get(key)
+    rid = body.get("id")
+    known = any(r.rid == rid for r in state.known.get(key, []))
+    if rid is not None and (known or (current is not None and current.rid == rid)):
+        hear(state, key, event)
+        return
+    alone = start(state, key, rid, event)
+    alone.last_was_terminal = True
+    close(state, alone, ending(event), token)
+    if current is not None:
+        state.open[key] = current
+
+
+def journal(state: Log, items: Sequence[Json], key: str | None, token: Token, offset: int, *, single: bool) -> None:
+    """Rule 30: each journal is judged by itself; a bare output has no journal to be judged in."""
+    calls: dict[str, str] = {}
+    completed: set[str] = set()
+    for number, item in enumerate(items):
+        place = (*token, number)
+        if "type" not in item and "role" in item and "content" in item:
+            continue
+        if item.get("type") == "function_call_output":
+            if item.get("call_id") not in completed and not single:
+                line = Decision(offset, key, None, item.get("call_id"), "identity")
+                state.lines.append(Sorted(place, line))
+            continue
+        alone = Response(key, None, offset, 0, [Event(place, offset, {"type": "response.completed", "response": {"output": [item]}})])
+        end(alone, "completed", place)
+        reading = Reading(alone, "response", state.settings, lambda call, **k: judge(state.toolset, call, **k))
+        reading.used = dict(calls)
+        for verdict in reading.run():
+            arguments = item.get("arguments") if verdict.reason == "ok" else None
+            line = Decision(offset, key, None, verdict.call_id, verdict.reason, arguments)
+            state.lines.append(Sorted(verdict.token, line))
+            calls.setdefault(verdict.call_id or "", reading.used.get(verdict.call_id or "", ""))
+            status_counts = item.get("status") == "completed" or (
+                item.get("status") is None and "status_absent" in state.settings.tolerate
+            )
+            if item.get("type") == "function_call" and status_counts and verdict.call_id:
+                completed.add(verdict.call_id)
+
+
+def stream_of(record: Record, parts: Sequence[Json], settings: Settings) -> str | None:
+    """The record key, else the configured header, else the payload's response id."""
+    if record.key is not None:
+        return record.key.decode()
+    for name, value in record.headers:
+        if settings.key_header and name == settings.key_header and value is not None:
+            return value.decode()
+    bodies = [p["whole"] if "whole" in p else p.get("event", {}).get("response") for p in parts]
+    return next((b["id"] for b in bodies if isinstance(b, dict) and isinstance(b.get("id"), str)), None)
+
+
+def parts_of(value: bytes | None) -> list[Json] | None:
+    """What a record's value says, in the forms that the generator writes; None for a dead letter."""
+    if not value:
+        return None
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return None
+    if any(line.startswith("data:") for line in text.splitlines()):
+        return frames_of(text)
+    try:
+        body = json.loads(text, parse_constant=_refuse)
+    except ValueError:
+        return None
+    if isinstance(body, list):
+        if not body or not all(isinstance(entry, dict) for entry in body):
+            return None
+        return [{"event": e} for e in body] if _is_event(body[0]) else [{"journal": body}]
+    if not isinstance(body, dict) or str(body.get("object")).startswith("chat.completion"):
+        return None
+    if body.get("object") == "response":
+        return [{"whole": body}]
+    if body.get("type") == "response.create":
+        return [{"request": body.get("response") or body}]
+    if not isinstance(body.get("type"), str):
+        return None
+    return [{"event": body}] if _is_event(body) else [{"journal": [body], "single": True}]
+
+
+def frames_of(text: str) -> list[Json] | None:
+    """Server-Sent-Events text; one unreadable frame makes the whole record unreadable (rule 26)."""
+    parts: list[Json] = []
+    for frame in text.replace("\r\n", "\n").split("\n\n"):
+        lines = [line for line in frame.split("\n") if line and not line.startswith(":")]
+        data = "\n".join(line[5:].removeprefix(" ") for line in lines if line.startswith("data:"))
+        label = next((line[6:].strip() for line in lines if line.startswith("event:")), None)
+        if not data or data == "[DONE]":
+            continue
+        try:
+            event = json.loads(data, parse_constant=_refuse)
+        except ValueError:
+            return None
+        parts.append({"event": event, "mislabelled": label is not None and label != event["type"]})
+    return parts
+
+
+def _is_event(body: Json) -> bool:
+    kind = body.get("type")
+    if not isinstance(kind, str):
+        return False
+    if ":" in kind:
+        return "sequence_number" in body and "call_id" not in body
+    return kind.startswith("response.") or kind in ("error", "keepalive")
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(word)
