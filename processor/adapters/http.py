@@ -8,10 +8,9 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
-
-from processor.observe.health import Health
 
 REQUEST_BYTES = 8_192
 """A request longer than this is not a scrape."""
@@ -23,18 +22,19 @@ CONNECTIONS = 64
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 JSON = "application/json"
 
+Answer = Callable[[], tuple[bool, dict[str, Any]]]
+"""Whether it is well, and the detail."""
+
 
 class HttpServer:
     """The endpoints of one process."""
 
-    def __init__(
-        self, host: str, port: int, *, health: Health, exposition: Callable[[], bytes], now_ms: Callable[[], int]
-    ) -> None:
+    def __init__(self, host: str, port: int, *, exposition: Callable[[], bytes], live: Answer, ready: Answer) -> None:
         self._host = host
         self._port = port
-        self._health = health
         self._exposition = exposition
-        self._now_ms = now_ms
+        self._live = live
+        self._ready = ready
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
 
@@ -80,9 +80,9 @@ class HttpServer:
         if path == b"/metrics":
             return _response(HTTPStatus.OK, TEXT, self._exposition(), body=body)
         if path == b"/healthz":
-            good, detail = self._health.live(self._now_ms())
+            good, detail = self._live()
         elif path == b"/readyz":
-            good, detail = self._health.ready()
+            good, detail = self._ready()
         else:
             return _response(HTTPStatus.NOT_FOUND, TEXT, b"/metrics /healthz /readyz\n", body=body)
         status = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE

@@ -81,7 +81,9 @@ LAG_TO_COMMIT = _gauge(
     unit="records",
 )
 HELD = _gauge("held", "P less W: records that a successor reads again to rebuild.", *PARTITION, unit="records")
-REBUILDING = _gauge("rebuilding", "1 while the state of the partition is rebuilt.", *PARTITION, unit="flag")
+LIVE = _gauge(
+    "partition_live", "1 while the partition is decided, 0 while it is taken over, rebuilt or stopped.", *PARTITION, unit="flag"
+)
 SETTINGS_PENDING = _gauge("settings_pending", "1 while new settings wait for room in the metadata.", *PARTITION, unit="flag")
 STREAMS = _gauge("streams", "Streams that are open or known.", *PARTITION, unit="streams")
 OPEN_RESPONSES = _gauge("open_responses", "Responses that are open.", *PARTITION, unit="responses")
@@ -97,15 +99,14 @@ DECISION_LATENCY = Metric(
     name="callgate_decision_latency_seconds",
     kind=Kind.HISTOGRAM,
     unit="seconds",
-    help="From the timestamp of the record that released a decision to the commit that published it.",
+    help="From the timestamp of the record that released a decision to the decision; its transaction comes after.",
     buckets=SECONDS,
 )
 TRANSACTION_DURATION = Metric(
     name="callgate_transaction_duration_seconds",
     kind=Kind.HISTOGRAM,
-    labels=("outcome",),
     unit="seconds",
-    help="From the begin of a transaction to its end, by outcome: `committed` or `aborted`.",
+    help="From the begin of a transaction to its commit; those that fail are partition failures.",
     buckets=SECONDS,
 )
 REBUILD_DURATION = Metric(
@@ -115,11 +116,10 @@ REBUILD_DURATION = Metric(
     help="From the takeover of a partition to its first live record.",
     buckets=SECONDS,
 )
-REBALANCES = _counter("rebalances", "Changes of the assignment.", unit="rebalances")
-FENCED = _counter("fenced", "Times that another member took a partition over while this one held it.", unit="times")
-RETRIES = _counter("retries", "Partitions initialised, read and rebuilt again after a failure.", unit="times")
-FRESH_STARTS = _counter("fresh_starts", "Partitions begun without usable metadata.", unit="times")
-RELOADS = _counter("toolset_reloads", "Reloads of the registry, by outcome: `loaded` or `refused`.", "outcome", unit="reloads")
+FAILURES = _counter(
+    "partition_failures", "Partitions that lost their transaction or their owner, by kind of error.", "kind", unit="times"
+)
+HAPPENINGS = _counter("happenings", "Lines of the log, by event name.", "happening", unit="lines")
 
 CATALOGUE: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
 """All of them, in the order of declaration."""

@@ -1,7 +1,8 @@
-"""Named happenings: each derives its log line and its count from the same fields.
+"""Named happenings: the log's event names, each with its level, its meaning and its count.
 
-Owns the list of what may be logged by the processor and at which level. Levels say what an operator must do: `error` a person
-must act, `warning` one should look, `info` what happened. Nothing per record, no argument values, no free text from records.
+Owns the list of what the processor may log. Levels say what an operator must do: `error` a person must act, `warning` one
+should look, `info` what happened. Nothing per record, no argument values, no free text from records. A test holds the list
+against the calls in the code.
 """
 
 from dataclasses import dataclass
@@ -10,82 +11,70 @@ from typing import Any
 from structlog.typing import FilteringBoundLogger
 
 from processor.observe import catalogue as of
-from processor.observe.catalogue import Metric
-from processor.observe.logs import LEVELS
 from processor.observe.meters import Meters
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Happening:
     """One thing that can happen to a processor."""
 
     name: str
-    """Event name of its log line."""
+    """Event name of its log line, and label of its count."""
     level: str
-    """debug, info, warning or error."""
+    """info, warning or error."""
     meaning: str
     """One sentence for the operator."""
-    metric: Metric | None = None
-    """Counted there as well."""
-    labels: tuple[str, ...] = ()
-    """Labels of that metric, fixed for this happening."""
 
 
-def _info(name: str, meaning: str, metric: Metric | None = None, *labels: str) -> Happening:
-    return Happening(name=name, level="info", meaning=meaning, metric=metric, labels=labels)
-
-
-def _warning(name: str, meaning: str, metric: Metric | None = None, *labels: str) -> Happening:
-    return Happening(name=name, level="warning", meaning=meaning, metric=metric, labels=labels)
-
-
-def _error(name: str, meaning: str, metric: Metric | None = None, *labels: str) -> Happening:
-    return Happening(name=name, level="error", meaning=meaning, metric=metric, labels=labels)
-
-
-STARTED = _info("started", "The processor runs, with these settings.")
-LISTENING = _info("http_listening", "Metrics and health are served at this address.")
-STOPPING = _info("stopping", "A signal came: the transaction in hand is finished, then the group is left.")
-STOPPED = _info("stopped", "Everything is ended and closed.")
-ENDED_AT_ONCE = _warning("ended_at_once", "A second signal came: the process ends without a commit; nothing is lost.")
-GRACE_EXCEEDED = _warning(
-    "grace_exceeded", "The stop took longer than `shutdown_grace`; the transaction was left to the broker."
+HAPPENINGS = (
+    Happening("started", "info", "The processor runs, with these settings."),
+    Happening("http_listening", "info", "Metrics and health are served at this address."),
+    Happening("toolset_loaded", "info", "This toolset is in force."),
+    Happening("one_engine_only", "info", "These schemas use keywords that the second validator is not proven to honour."),
+    Happening("delivery_weak", "warning", "Delivery is at least once: consumers must drop repeats by the decision's id."),
+    Happening("first_start", "info", "The group had no offset; the starting position was committed before the first read."),
+    Happening("fresh_start", "warning", "A partition begins without usable metadata: what was open before is not known."),
+    Happening("live", "info", "A partition's state is complete; decisions are published from here on."),
+    Happening("joining_again", "warning", "The connection to the group was lost and is made anew."),
+    Happening("fetch_failed", "warning", "A fetch failed and is tried again."),
+    Happening(
+        "taking_over_again", "warning", "A transaction or the ownership was lost; the partition is read and rebuilt again."
+    ),
+    Happening("partition_stopped", "error", "A partition cannot go on; the others do."),
+    Happening("offset_reset", "error", "The committed offset is out of retention; the start moved as `offset_reset` says."),
+    Happening("offsets_not_stable", "warning", "The broker may answer an old offset at a takeover (KAFKA-17507)."),
+    Happening("settings_pending", "warning", "New settings wait: the metadata has no room for another switch."),
+    Happening("stopping", "info", "A signal came: the transaction in hand is finished, then the group is left."),
+    Happening("ended_at_once", "warning", "A second signal came: the process ends without a commit; nothing is lost."),
+    Happening("stopped", "info", "Everything is ended and closed."),
+    Happening("failed", "error", "The processor cannot go on; its exit code says why."),
 )
-ASSIGNED = _info("assigned", "Partitions were assigned to this member.", of.REBALANCES)
-REVOKED = _info("revoked", "Partitions were taken from this member.")
-REBUILDING = _info("rebuilding", "A partition's state is rebuilt from W, silently, up to P.")
-LIVE = _info("live", "A partition's state is complete; decisions are published from here on.")
-KEPT = _info("state_kept", "A partition came back and its state equals its last commit; no rebuild was needed.")
-FRESH_START = _warning(
-    "fresh_start", "A partition begins without usable metadata: what was open before is not known.", of.FRESH_STARTS
-)
-ABORTED = _warning("aborted", "A transaction was aborted; the partition is initialised, read and rebuilt again.", of.RETRIES)
-FENCED = _warning("fenced", "Another member took the partition over.", of.FENCED)
-SETTINGS_PENDING = _warning("settings_pending", "New settings wait: the metadata has no room for another switch.")
-STALE_OFFSETS = _warning(
-    "stale_offsets",
-    "The broker cannot be asked for stable offsets only; one before the fix of KAFKA-17507 may answer old ones.",
-)
-OUT_OF_RETENTION = _warning("out_of_retention", "The committed offset is gone; the start moved as `offset_reset` says.")
-DELIVERY_WEAK = _warning("delivery_weak", "Delivery is at least once: consumers must drop repeats by the decision's id.")
-TOOLSET_LOADED = _info("toolset_loaded", "This toolset is in force.", of.RELOADS, "loaded")
-TOOLSET_REFUSED = _error("toolset_refused", "The registry has a fault; the toolset in force stays.", of.RELOADS, "refused")
-ONE_ENGINE_ONLY = _info("one_engine_only", "These schemas use keywords that the second validator is not proven to honour.")
-FAILED = _error("failed", "The processor cannot go on; its exit code says why.")
+"""All of them."""
 
-HAPPENINGS: tuple[Happening, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Happening))
-"""All of them, in the order of declaration."""
+BY_NAME = {each.name: each for each in HAPPENINGS}
 
 
 class Emit:
-    """Writes happenings to the log and counts them."""
+    """A log that counts what it writes; fits `processor.ports.Log`."""
 
     def __init__(self, log: FilteringBoundLogger, meters: Meters) -> None:
         self._log = log
         self._meters = meters
 
-    def __call__(self, happening: Happening, **fields: Any) -> None:
-        """Log one line with `fields`, and count it where it is counted."""
-        self._log.log(LEVELS[happening.level], happening.name, **fields)
-        if happening.metric is not None:
-            self._meters.count(happening.metric, *happening.labels)
+    def info(self, event: str, **fields: Any) -> None:
+        """Say what happened, for the record."""
+        self._log.info(event, **fields)
+        self._count(event)
+
+    def warning(self, event: str, **fields: Any) -> None:
+        """Say what was cured by itself, but should not be frequent."""
+        self._log.warning(event, **fields)
+        self._count(event)
+
+    def error(self, event: str, **fields: Any) -> None:
+        """Say what a person must act on."""
+        self._log.error(event, **fields)
+        self._count(event)
+
+    def _count(self, event: str) -> None:
+        self._meters.count(of.HAPPENINGS, event if event in BY_NAME else "unlisted")

@@ -1,82 +1,87 @@
-"""Is the processor alive, and is it ready? Plain answers over what the loop reported last.
+"""Is the processor alive, and is it ready? Plain answers over the status that the runner gives.
 
-Owns the two rules. It reads no clock: every call brings the time in ms of a clock that never goes back.
+Owns the two rules, and no state. Alive: no partition has records waiting and has stood still for too long, and the loop that
+fetches comes round. Ready: the group is joined and every assigned partition is live; a member with no partitions is ready. A
+partition that was stopped by a fault makes the process unready, not dead: a restart would take the others down with it.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypedDict
 
-from msgspec import Struct
+from processor.observe.meters import Meters
 
 
-class _Progress(Struct):
-    """What is known of one partition."""
+class PartitionStatus(TypedDict):
+    """Where one partition stands, as `Runner.status` says."""
 
-    rebuilding: bool
-    position: int
+    state: str
+    """`takeover`, `rebuilding`, `live` or `stopped`."""
+    why: str
+    position: int | None
+    committed_w: int | None
+    committed_p: int | None
+    end: int | None
+    lag_w: int
+    lag_p: int
     backlog: int
-    moved_ms: int
-    """When the position last moved, or the backlog was last empty."""
+    """Records fetched and not read."""
+    progress_age_s: float
 
 
-class Health:
-    """Liveness and readiness of one member.
+class Status(TypedDict):
+    """Where the runner stands."""
 
-    Alive: no partition has records waiting and has stood still for `stall_after_ms`. Ready: the group is joined and every
-    assigned partition is live; a member with no partitions is ready.
-    """
+    joined: bool
+    fetch_age_s: float
+    ready: bool
+    partitions: Mapping[int, PartitionStatus]
 
-    def __init__(self, stall_after_ms: int) -> None:
-        self._stall_after_ms = stall_after_ms
-        self._joined = False
-        self._stopping = False
-        self._partitions: dict[tuple[str, int], _Progress] = {}
 
-    def joined(self) -> None:
-        """The group has given its first assignment."""
-        self._joined = True
+def live(status: Status, stall_after_s: float) -> tuple[bool, dict[str, Any]]:
+    """Whether the member is alive, and the partitions that are stalled."""
+    stalled = [
+        {"partition": number, "position": one["position"], "lag": one["lag_p"], "still_s": round(one["progress_age_s"], 1)}
+        for number, one in status["partitions"].items()
+        if one["state"] != "stopped" and (one["backlog"] or one["lag_p"]) and one["progress_age_s"] >= stall_after_s
+    ]
+    fetching = not status["joined"] or status["fetch_age_s"] < stall_after_s
+    return fetching and not stalled, {"alive": fetching and not stalled, "fetching": fetching, "stalled": stalled}
 
-    def stopping(self) -> None:
-        """The member leaves: no longer ready, still alive."""
-        self._stopping = True
 
-    def assigned(self, partitions: set[tuple[str, int]], now_ms: int) -> None:
-        """Set which partitions are owned now; those kept keep their progress."""
-        self._joined = True
-        self._partitions = {
-            name: self._partitions.get(name) or _Progress(rebuilding=True, position=-1, backlog=0, moved_ms=now_ms)
-            for name in sorted(partitions)
-        }
+def ready(status: Status, *, stopping: bool = False) -> tuple[bool, dict[str, Any]]:
+    """Whether the member is ready, and what is missing."""
+    waiting = [
+        {"partition": number, "state": one["state"], **({"why": one["why"]} if one["why"] else {})}
+        for number, one in status["partitions"].items()
+        if one["state"] != "live"
+    ]
+    good = status["joined"] and not stopping and not waiting
+    return good, {
+        "ready": good,
+        "joined": status["joined"],
+        "stopping": stopping,
+        "partitions": len(status["partitions"]),
+        "waiting": waiting,
+    }
 
-    def progress(self, topic: str, partition: int, *, position: int, backlog: int, rebuilding: bool, now_ms: int) -> None:
-        """Report where a partition stands; partitions that are not owned are ignored."""
-        known = self._partitions.get((topic, partition))
-        if known is None:
-            return
-        if position != known.position or backlog <= 0 or rebuilding != known.rebuilding:
-            known.moved_ms = now_ms
-        known.position = position
-        known.backlog = backlog
-        known.rebuilding = rebuilding
 
-    def live(self, now_ms: int) -> tuple[bool, dict[str, Any]]:
-        """Whether the member is alive, and the partitions that are stalled."""
-        stalled = [
-            {"topic": topic, "partition": partition, "position": each.position, "backlog": each.backlog, "still_ms": still}
-            for (topic, partition), each in self._partitions.items()
-            if each.backlog > 0 and (still := now_ms - each.moved_ms) >= self._stall_after_ms
-        ]
-        return not stalled, {"alive": not stalled, "stalled": stalled}
+class Gauges:
+    """Copies the status into the gauges, at each scrape."""
 
-    def ready(self) -> tuple[bool, dict[str, Any]]:
-        """Whether the member is ready, and what is missing."""
-        rebuilding = [
-            {"topic": topic, "partition": partition} for (topic, partition), each in self._partitions.items() if each.rebuilding
-        ]
-        ready = self._joined and not self._stopping and not rebuilding
-        return ready, {
-            "ready": ready,
-            "joined": self._joined,
-            "stopping": self._stopping,
-            "partitions": len(self._partitions),
-            "rebuilding": rebuilding,
-        }
+    def __init__(self, meters: Meters, topic: str) -> None:
+        self._meters = meters
+        self._topic = topic
+        self._owned: set[int] = set()
+
+    def set(self, status: Status) -> None:
+        """Set both lags and the state of every partition; those of partitions that are gone are removed."""
+        partitions = status["partitions"]
+        for number in self._owned - set(partitions):
+            self._meters.forget(self._topic, number)
+        self._owned = set(partitions)
+        for number, one in partitions.items():
+            held = max(0, one["lag_w"] - one["lag_p"])
+            self._meters.partition(self._topic, number).lag(
+                to_position=one["lag_p"], to_commit=one["lag_w"], held=held, state=one["state"]
+            )
+        self._meters.assigned(len(partitions))

@@ -57,21 +57,21 @@ class PartitionMeters:
         self._gauges = gauges
         self._children = {name: gauge.labels(*self._labels) for name, gauge in gauges.items()}
 
-    def state(self, counts: Mapping[str, int], *, rebuilding: bool, settings_pending: bool) -> None:
+    def state(self, counts: Mapping[str, int], *, settings_pending: bool) -> None:
         """Set what the state holds, as `Partition.counts()` says."""
         for name, metric in GAUGES.items():
             self._children[metric.name].set(counts.get(name, 0))
-        self._children[of.REBUILDING.name].set(rebuilding)
         self._children[of.SETTINGS_PENDING.name].set(settings_pending)
 
-    def lag(self, *, end: int, position: int, offset: int) -> None:
-        """Set both lags: `end` of the partition, P as `position`, W as `offset`."""
-        self._children[of.LAG_TO_POSITION.name].set(max(0, end - position))
-        self._children[of.LAG_TO_COMMIT.name].set(max(0, end - offset))
-        self._children[of.HELD.name].set(max(0, position - offset))
+    def lag(self, *, to_position: int, to_commit: int, held: int, state: str) -> None:
+        """Set both lags, the distance from W to P, and whether the partition is live."""
+        self._children[of.LAG_TO_POSITION.name].set(to_position)
+        self._children[of.LAG_TO_COMMIT.name].set(to_commit)
+        self._children[of.HELD.name].set(held)
+        self._children[of.LIVE.name].set(state == "live")
 
     def remove(self) -> None:
-        """The partition is another member's now."""
+        """Take them out of the registry."""
         for gauge in self._gauges.values():
             gauge.remove(*self._labels)
 
@@ -85,6 +85,7 @@ class Meters:
         self._counters = {name: each for name, each in made.items() if isinstance(each, Counter)}
         self._gauges = {name: each for name, each in made.items() if isinstance(each, Gauge)}
         histograms = {name: each for name, each in made.items() if isinstance(each, Histogram)}
+        self._partition_meters: dict[tuple[str, int], PartitionMeters] = {}
         self._by_partition = {metric.name: self._gauges[metric.name] for metric in CATALOGUE if metric.labels == of.PARTITION}
         self._plain = [(field, self._counters[metric.name]) for field, metric in PLAIN.items()]
         self._labelled = [(field, self._counters[metric.name]) for field, metric in LABELLED.items()]
@@ -96,9 +97,7 @@ class Meters:
             self._counters[of.DEAD_LETTERS.name].labels(cause)
         self._latency = histograms[of.DECISION_LATENCY.name]
         self._rebuild = histograms[of.REBUILD_DURATION.name]
-        transactions = histograms[of.TRANSACTION_DURATION.name]
-        self._committed = transactions.labels("committed")
-        self._aborted = transactions.labels("aborted")
+        self._transactions = histograms[of.TRANSACTION_DURATION.name]
         self._partitions = self._gauges[of.PARTITIONS.name]
         self._gauges[of.BUILD.name].labels(version).set(1)
 
@@ -115,12 +114,21 @@ class Meters:
             self._decisions[reason].inc(amount)
 
     def partition(self, topic: str, partition: int) -> PartitionMeters:
-        """Prepare the gauges of a partition that was assigned."""
-        return PartitionMeters(self._by_partition, topic, partition)
+        """The gauges of one partition, prepared at its first use."""
+        found = self._partition_meters.get((topic, partition))
+        if found is None:
+            found = self._partition_meters[topic, partition] = PartitionMeters(self._by_partition, topic, partition)
+        return found
 
-    def transaction(self, seconds: float, *, committed: bool) -> None:
-        """Count one transaction and its duration."""
-        (self._committed if committed else self._aborted).observe(seconds)
+    def forget(self, topic: str, partition: int) -> None:
+        """The partition is another member's now: its gauges go."""
+        found = self._partition_meters.pop((topic, partition), None)
+        if found is not None:
+            found.remove()
+
+    def transaction(self, seconds: float) -> None:
+        """Count one transaction that was committed, and its duration."""
+        self._transactions.observe(seconds)
 
     def latency(self, seconds: float) -> None:
         """Count one decision's way from the record that released it to its commit."""

@@ -3,11 +3,13 @@
 import io
 import json
 import logging
+import re
+from pathlib import Path
 
 import pytest
 
 from processor.observe import emit
-from processor.observe.emit import HAPPENINGS, Emit
+from processor.observe.emit import HAPPENINGS, Emit, Happening
 from processor.observe.logs import LEVELS, attach_library, open_log
 from processor.observe.meters import Meters
 
@@ -19,17 +21,24 @@ def test_happenings_are_declared_once() -> None:
 
 
 @pytest.mark.parametrize("happening", HAPPENINGS, ids=lambda each: each.name)
-def test_line_and_count_agree(happening: emit.Happening) -> None:
-    """Each happening writes one JSON line under its name, and adds one where it has a metric."""
+def test_line_and_count_agree(happening: Happening) -> None:
+    """Each happening writes one JSON line under its name, and adds one to its count."""
     out = io.StringIO()
     meters = Meters("1")
-    Emit(open_log("json", "debug", out), meters)(happening, partition=3)
+    getattr(Emit(open_log("json", "info", out), meters), happening.level)(happening.name, partition=3)
     line = json.loads(out.getvalue())
     assert (line["event"], line["level"], line["partition"]) == (happening.name, happening.level, 3)
     assert line["timestamp"].endswith("Z")
-    if happening.metric is not None:
-        labels = dict(zip(happening.metric.labels, happening.labels, strict=True))
-        assert meters.registry.get_sample_value(happening.metric.name, labels) == 1
+    assert meters.registry.get_sample_value("callgate_happenings_total", {"happening": happening.name}) == 1
+
+
+def test_list_and_code_agree() -> None:
+    """Every event name that the code logs is listed with its level, and nothing is listed that is never logged."""
+    calls = re.compile(r"(?:log|emit)\.(info|warning|error)\(\s*\"([a-z_]+)\"")
+    package = Path(emit.__file__).parents[1]
+    files = [*package.glob("adapters/*.py"), *package.glob("*.py"), *package.glob("cli/*.py")]
+    logged = {(name, level) for file in files for level, name in calls.findall(file.read_text())}
+    assert logged == {(each.name, each.level) for each in HAPPENINGS}
 
 
 def test_level_filters() -> None:
