@@ -82,6 +82,8 @@ class Tenure:
                 if worker._fault is not None:
                     raise worker._fault
                 self._settle()
+                if worker.state != "live" and not self._partition.rebuilding:
+                    self._live()
                 if worker._hand and len(self._pending) < PENDING_RECORDS:
                     await self._feed()
                 elif self._publishing is None:
@@ -111,8 +113,6 @@ class Tenure:
             partition.feed(records if len(records) <= CHUNK else records[start : start + CHUNK], now_ms)
         partition.reached(position, now_ms)
         if not partition.rebuilding:
-            if worker.state != "live":
-                self._live()
             self._collect()
         now = self._clock.monotonic()
         self._fed += len(records)
@@ -143,10 +143,8 @@ class Tenure:
         worker, partition = self._worker, self._partition
         now = self._clock.monotonic()
         if partition.rebuilding:
-            # Nothing is committed after P: the position may be there already, without a single record to read.
+            # The position may be at P already, without a single record to read.
             partition.reached(partition.position, self._clock.wall_ms())
-            if not partition.rebuilding:
-                self._live()
             return
         if now - self._quiet_since < self._idle_after or now < self._idle_at:
             return
