@@ -5,6 +5,7 @@ same mood, and summed up after.
 """
 
 import importlib.metadata
+import math
 import os
 import platform
 import statistics
@@ -55,11 +56,15 @@ def table(results: Results, events: int) -> str:
             spread(ratios(results, row, "floor-1")),
             spread(ratios(results, row, "floor-2")),
             f"{statistics.median([events / run.wall_s for run in good]):,.0f}" if good else "-",
-            f"{statistics.median([run.peak_rss_mb for run in good]):.0f}" if good else "-",
+            _size([run.peak_rss_mb for run in good if not math.isnan(run.peak_rss_mb)]),
             f"{len(good)} of {len(runs)}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _size(sizes: Sequence[float]) -> str:
+    return f"{statistics.median(sizes):.0f}" if sizes else "-"
 
 
 def machine() -> str:

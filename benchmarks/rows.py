@@ -95,16 +95,22 @@ def floor_transaction(run: Run) -> Usage:
     return run.outside([*_script("floor_transaction", run), *more, "--commit-ms", str(setting.commit_ms)], _says_done)
 
 
+def by_hand(run: Run) -> Usage:
+    """By hand: no recovery, fewer checks."""
+    setting = run.setting
+    create(setting.bootstrap, run.topics(), setting.partitions)
+    more = ["--output", run.name, "--tools", str(_tools(setting))]
+    return run.outside([*_script("by_hand", run), *more], _says_done)
+
+
 def callgate(run: Run) -> Usage:
     """Callgate: exactly once, all checks, metrics and logs on."""
     setting = run.setting
-    tools = setting.folder / "tools"
-    tools.mkdir(exist_ok=True)
-    (tools / "tools.json").write_text(json.dumps(setting.workload.tools))
+    tools = _tools(setting)
     chosen = {
         "kafka.bootstrap_servers": setting.bootstrap,
         "group": run.name,
-        "schemas": str(tools),
+        "schemas": str(tools.parent),
         "commit_interval": f"{setting.commit_ms}ms",
         "topics.events": run.topic,
         "topics.approved": run.outputs["approved"],
@@ -142,6 +148,11 @@ def reference_transaction(run: Run) -> Usage:
     return _reference("floor_txn", run, [*more, "--commit-ms", str(setting.commit_ms)])
 
 
+def reference_by_hand(run: Run) -> Usage:
+    """The reference script of the guard by hand, by its own definition."""
+    return _reference("plain_aiokafka", run, ["--validator", "jsonschema", "--tools", str(_tools(run.setting))])
+
+
 def _reference(script: str, run: Run, more: list[str]) -> Usage:
     setting = run.setting
     create(setting.bootstrap, run.topics(), setting.partitions)
@@ -149,6 +160,14 @@ def _reference(script: str, run: Run, more: list[str]) -> Usage:
     command = [sys.executable, str(REFERENCE / f"{script}.py"), "--bootstrap", setting.bootstrap, "--topic", run.topic]
     command += ["--group", run.name, "--prefix", run.name, "--events", str(setting.events)]
     return stamped([*command, *more], setting.core, run.log, REFERENCE)
+
+
+def _tools(setting: Setting) -> Path:
+    """Write the tools into a folder of their own: the file."""
+    file = setting.folder / "tools" / "tools.json"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(setting.workload.tools))
+    return file
 
 
 def _script(module: str, run: Run) -> list[str]:
@@ -163,6 +182,7 @@ def _says_done(process: Watched) -> bool:
 ROWS: dict[str, Callable[[Run], Usage]] = {
     "floor-1": floor_read,
     "floor-2": floor_transaction,
+    "by-hand": by_hand,
     "callgate": callgate,
 }
 """Rows by name, in the order of the table."""
@@ -170,6 +190,7 @@ ROWS: dict[str, Callable[[Run], Usage]] = {
 REFERENCE_ROWS: dict[str, Callable[[Run], Usage]] = {
     "reference-floor-1": reference_read,
     "reference-floor-2": reference_transaction,
+    "reference-by-hand": reference_by_hand,
 }
 """Rows of the reference scripts, where they are at hand."""
 

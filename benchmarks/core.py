@@ -1,0 +1,153 @@
+"""What the pure core costs, without Kafka: nanoseconds per event, and the ratio to msgspec decoding the same lines only.
+
+Measures CPU time of its own process, stage after stage in each repeat, so that the machine's mood hits all alike. With
+`--profile` py-spy samples the whole core, and the lines are listed on which the time goes.
+"""
+
+import argparse
+import gc
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchmarks.stream import Shape
+from benchmarks.workload import Workload, from_reference, make
+from processor.core.decode import decode
+from processor.core.events import Event
+
+CHUNK = 500
+"""Records fed at once, as the worker does it."""
+RATE = 500
+"""Samples a second of the profile."""
+LINES = 40
+
+
+class Read(msgspec.Struct, gc=False):
+    """A record as it comes from Kafka."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+
+
+def bare(records: list[Read]) -> None:
+    """Decode every line with msgspec into the event struct, and drop it."""
+    read = msgspec.json.Decoder(Event).decode
+    for record in records:
+        read(record.value or b"")
+
+
+def decoding(records: list[Read]) -> None:
+    """Decode every line with callgate's decode, and drop it."""
+    for record in records:
+        decode(record.value)
+
+
+def whole(workload: Workload) -> Callable[[list[Read]], None]:
+    """The whole core: decode, assemble, gate, decide. The decisions are checked for their number."""
+    from benchmarks.compose import make_partition  # noqa: PLC0415 - the profile of decode needs none of it
+
+    def run(records: list[Read]) -> None:
+        partition = make_partition(workload.tools)
+        decided = 0
+        for start in range(0, len(records), CHUNK):
+            partition.feed(records[start : start + CHUNK], 0)
+            partition.reached(records[min(start + CHUNK, len(records)) - 1].offset + 1, 0)
+            decided += len(partition.take())
+            partition.commit_point()
+        if decided != len(workload.calls):
+            raise SystemExit(f"{decided} decisions, not {len(workload.calls)}")
+
+    return run
+
+
+def measure(stages: dict[str, Callable[[list[Read]], None]], records: list[Read], repeats: int) -> None:
+    """Print nanoseconds an event of each stage, and ratios to the first."""
+    taken: dict[str, list[float]] = {name: [] for name in stages}
+    for _ in range(repeats):
+        for name, stage in stages.items():
+            gc.collect()
+            began = time.process_time()
+            stage(records)
+            taken[name].append(1e9 * (time.process_time() - began) / len(records))
+    first = next(iter(taken.values()))
+    for name, each in taken.items():
+        ratios = [ours / theirs for ours, theirs in zip(each, first, strict=True)]
+        print(
+            f"{name:8} {statistics.median(each):7.0f} ns an event ({min(each):.0f} to {max(each):.0f}), "
+            f"{statistics.median(ratios):.2f} times the first ({min(ratios):.2f} to {max(ratios):.2f})"
+        )
+
+
+def profile(command: Sequence[str]) -> None:
+    """Run this program under py-spy, and list lines by the samples in them and by those under them."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "samples"
+        spy = ["py-spy", "record", "--nonblocking", "--rate", str(RATE), "--format", "raw", "--output", str(out), "--"]
+        spy[0] = str(Path(sys.executable).with_name("py-spy"))
+        subprocess.run([*spy, sys.executable, "-m", "benchmarks.core", *command], check=True)
+        stacks = [line.rsplit(" ", 1) for line in out.read_text().splitlines()]
+    inside: Counter[str] = Counter()
+    under: Counter[str] = Counter()
+    total = 0
+    for stack, count in stacks:
+        frames = stack.split(";")
+        if not any(frame.startswith(("run (", "decoding (")) for frame in frames):
+            continue
+        total += int(count)
+        inside[frames[-1]] += int(count)
+        for frame in set(frames):
+            under[frame] += int(count)
+    for title, counted in (("in the line itself (C code that it calls included)", inside), ("in and under the line", under)):
+        print(f"\n{title}:")
+        for frame, count in counted.most_common(LINES):
+            print(f"{100 * count / total:6.1f} %  {frame}")
+
+
+def arguments() -> Any:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=100_000, help="(default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=5, help="(default: %(default)s)")
+    parser.add_argument("--open", type=int, default=64, help="streams open at a time (default: %(default)s)")
+    parser.add_argument("--idle-tools", type=int, default=0, help="tools of 1 kB that responses echo and nobody calls")
+    parser.add_argument("--workload", type=Path, metavar="DIR", help="take what ../shared/bench/gen.py wrote there")
+    parser.add_argument("--stages", default="msgspec,decode,core", help="which, comma-separated (default: %(default)s)")
+    parser.add_argument("--profile", action="store_true", help="sample the last of the stages with py-spy")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure."""
+    options = arguments()
+    if options.profile:
+        stage = options.stages.split(",")[-1]
+        given = ["--stages", stage, "--events", str(options.events), "--open", str(options.open)]
+        given += ["--idle-tools", str(options.idle_tools), "--repeats", str(options.repeats)]
+        profile([*given, "--workload", str(options.workload)] if options.workload else given)
+        return
+    shape = Shape(events=options.events, open_streams=options.open, idle_tools=options.idle_tools)
+    workload = from_reference(options.workload) if options.workload else make(shape)
+    print(workload.summary())
+    pairs = zip(workload.keys, workload.values, strict=True)
+    records = [Read(offset, 1_780_000_000_000 + offset // 20, key, value) for offset, (key, value) in enumerate(pairs)]
+    stages: dict[str, Callable[[list[Read]], None]] = {}
+    for name in options.stages.split(","):
+        stages[name] = {"msgspec": lambda: bare, "decode": lambda: decoding, "core": lambda: whole(workload)}[name]()
+    # What the workload itself holds is none of the core's business.
+    gc.freeze()
+    measure(stages, records, options.repeats)
+
+
+if __name__ == "__main__":
+    main()
