@@ -26,7 +26,7 @@ class Guard:
         self.tools = {tool["name"]: Draft202012Validator(tool["parameters"]) for tool in listed}
         self.streams: dict[bytes, dict[int, list[str]]] = {}
 
-    def read(self, key: bytes, value: bytes) -> dict[str, Any] | None:
+    def read(self, key: Any, value: Any) -> dict[str, Any] | None:
         """Take one event; the decision where a call has ended with it."""
         event = json.loads(value)
         kind = event["type"]

@@ -100,14 +100,15 @@ def profile(command: Sequence[str]) -> None:
     inside: Counter[str] = Counter()
     under: Counter[str] = Counter()
     total = 0
-    for stack, count in stacks:
+    for stack, number in stacks:
         frames = stack.split(";")
         if not any(frame.startswith(("run (", "decoding (")) for frame in frames):
             continue
-        total += int(count)
-        inside[frames[-1]] += int(count)
+        count = int(number)
+        total += count
+        inside[frames[-1]] += count
         for frame in set(frames):
-            under[frame] += int(count)
+            under[frame] += count
     for title, counted in (("in the line itself (C code that it calls included)", inside), ("in and under the line", under)):
         print(f"\n{title}:")
         for frame, count in counted.most_common(LINES):

@@ -5,7 +5,7 @@ topic, nothing else there. A row whose outputs differ does not count.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
@@ -54,29 +54,33 @@ class Outputs:
 
     def faults(self) -> list[str]:
         """One line for each difference from the oracle."""
-        seen: set[str | None] = set()
-        found = []
-        for word, value in self._found:
-            try:
-                made = msgspec.json.decode(value, type=Decision)
-            except msgspec.DecodeError as error:
-                found.append(f"on {word}: not a decision: {error}")
-                continue
-            wanted = self._calls.get(made.call_id or "")
-            if wanted is None:
-                found.append(f"{made.call_id}: no such call")
-                continue
-            if made.call_id in seen:
-                found.append(f"{made.call_id}: decided twice")
-            seen.add(made.call_id)
-            verdict = "approved" if wanted.reason == "ok" else "rejected"
-            if (word, made.decision, made.reason) != (verdict, verdict, wanted.reason):
-                found.append(f"{made.call_id}: {made.decision}, {made.reason} on {word}, not {wanted.reason}")
-            elif made.name != wanted.name or (verdict == "approved" and made.arguments != wanted.arguments):
-                found.append(f"{made.call_id}: name or arguments are not those of the call")
-        found += [f"{call_id}: not decided" for call_id in self._calls if call_id not in seen]
-        return found
+        return differences(self._found, self._calls)
 
     def close(self) -> None:
         """Leave."""
         self._consumer.close()
+
+
+def differences(found: Sequence[tuple[str, bytes]], calls: Mapping[str, Expected]) -> list[str]:
+    """One line for each difference between what was found, as (`approved` or `rejected`, value), and the oracle."""
+    seen: set[str | None] = set()
+    faults = []
+    for word, value in found:
+        try:
+            made = msgspec.json.decode(value, type=Decision)
+        except msgspec.DecodeError as error:
+            faults.append(f"on {word}: not a decision: {error}")
+            continue
+        wanted = calls.get(made.call_id or "")
+        if wanted is None:
+            faults.append(f"{made.call_id}: no such call")
+            continue
+        if made.call_id in seen:
+            faults.append(f"{made.call_id}: decided twice")
+        seen.add(made.call_id)
+        verdict = "approved" if wanted.reason == "ok" else "rejected"
+        if (word, made.decision, made.reason) != (verdict, verdict, wanted.reason):
+            faults.append(f"{made.call_id}: {made.decision}, {made.reason} on {word}, not {wanted.reason}")
+        elif made.name != wanted.name or (verdict == "approved" and made.arguments != wanted.arguments):
+            faults.append(f"{made.call_id}: name or arguments are not those of the call")
+    return faults + [f"{call_id}: not decided" for call_id in calls if call_id not in seen]
