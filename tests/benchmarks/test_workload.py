@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from benchmarks import tools
 from benchmarks.outputs import differences
 from benchmarks.report import spread, write
-from benchmarks.stream import FAULTS, Shape
+from benchmarks.stream import FAULTS, Expected, Shape
 from benchmarks.workload import Workload, make
 
 
