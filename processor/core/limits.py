@@ -25,7 +25,7 @@ TOLERANCES = (
 """Rule 34, by name; all off by default."""
 
 
-class Bounds(Struct, frozen=True, kw_only=True):
+class Bounds(Struct, frozen=True, kw_only=True, array_like=True, forbid_unknown_fields=True):
     """Settings on which the state of a partition depends."""
 
     release: str = "response"

@@ -4,9 +4,13 @@ Owns the commit point: W, P, T, E, the settings and their switches, and its enco
 It never talks to Kafka.
 """
 
-from msgspec import Struct
+from typing import Literal
 
-from processor.core.limits import Bounds
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from processor.core.limits import MEANING, METADATA_BYTES, Bounds
 
 
 class Switch(Struct, frozen=True, array_like=True):
@@ -46,9 +50,43 @@ class UnknownMeaning(ValueError):
     """The metadata was written by a core of another meaning: refused by name, an operator must act."""
 
 
+class _Wire(Struct, array_like=True, forbid_unknown_fields=True):
+    """The metadata as JSON: a name, a version of meaning, then the commit; offsets count from W, times from T."""
+
+    name: Literal["callgate"]
+    meaning: int
+    offset: int
+    ahead: int
+    watermark: int
+    moves: list[tuple[int, int]]
+    bounds: Bounds
+    switches: list[tuple[int, int, Bounds]]
+
+
+class _Head(Struct, array_like=True):
+    name: Literal["callgate"]
+    meaning: int
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_Wire).decode
+_decode_head = msgspec.json.Decoder(_Head).decode
+
+
 def encode(commit: Commit) -> str:
-    """Metadata text of a commit, at most METADATA_BYTES."""
-    raise NotImplementedError
+    """Metadata text of a commit."""
+    at, since = commit.offset, commit.watermark
+    wire = _Wire(
+        "callgate",
+        MEANING,
+        at,
+        commit.position - at,
+        since,
+        [(offset - at, time - since) for offset, time in commit.moves],
+        commit.bounds,
+        [(switch.offset - at, switch.watermark - since, switch.bounds) for switch in commit.switches],
+    )
+    return _encode(wire).decode()
 
 
 def decode(offset: int, metadata: str | None) -> Commit | Foreign:
@@ -56,4 +94,58 @@ def decode(offset: int, metadata: str | None) -> Commit | Foreign:
 
     Raises UnknownMeaning where the version of meaning is another one.
     """
-    raise NotImplementedError
+    if not metadata:
+        return Foreign("the committed offset has no metadata")
+    try:
+        head = _decode_head(metadata)
+    except msgspec.MsgspecError:
+        return Foreign("the metadata of the committed offset is not callgate's")
+    if head.meaning != MEANING:
+        message = f"the committed state has meaning {head.meaning}, this version of callgate reads {MEANING} only"
+        raise UnknownMeaning(message)
+    try:
+        wire = _decode(metadata)
+    except msgspec.MsgspecError:
+        return Foreign("the metadata of the committed offset cannot be read")
+    if wire.offset != offset or wire.ahead < 0:
+        return Foreign("the committed offset is not the one that its metadata was written for: somebody reset it")
+    return Commit(
+        offset=offset,
+        position=offset + wire.ahead,
+        watermark=wire.watermark,
+        moves=tuple((offset + at, wire.watermark + time) for at, time in wire.moves),
+        bounds=wire.bounds,
+        switches=tuple(Switch(offset + at, wire.watermark + time, bounds) for at, time, bounds in wire.switches),
+    )
+
+
+def fits(commit: Commit) -> bool:
+    """Whether the metadata has room for it."""
+    return len(encode(commit).encode()) <= METADATA_BYTES
+
+
+def trim(commit: Commit) -> Commit:
+    """Leave out what W has passed: a move or switch at or before W is contained in T and in the settings at W."""
+    switches = commit.switches
+    bounds = commit.bounds
+    while switches and switches[0].offset <= commit.offset:
+        bounds, switches = switches[0].bounds, switches[1:]
+    moves = tuple(move for move in commit.moves if move[0] > commit.offset)
+    return replace(commit, moves=moves, bounds=bounds, switches=switches)
+
+
+def with_move(moves: tuple[tuple[int, int], ...], offset: int, time: int) -> tuple[tuple[int, int], ...]:
+    """E with one more idle move: one entry an offset, the latest."""
+    if moves and moves[-1][0] == offset:
+        moves = moves[:-1]
+    return (*moves, (offset, time))
+
+
+def script(commit: Commit) -> list[tuple[int, int, Bounds | None]]:
+    """What a rebuild does besides reading records: (offset, watermark, new settings), before the record at the offset.
+
+    At one offset by watermark, and a move before the switch that was made after it.
+    """
+    steps: list[tuple[int, int, Bounds | None]] = [(offset, time, None) for offset, time in commit.moves]
+    steps += [(switch.offset, switch.watermark, switch.bounds) for switch in commit.switches]
+    return sorted(steps, key=lambda step: (step[0], step[1], step[2] is not None))

@@ -5,13 +5,25 @@ rebuilds the same state.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
+from msgspec.structs import replace
+
+from processor.core import journal, offsets
 from processor.core.candidate import Candidate
 from processor.core.decide import Outgoing
+from processor.core.decode import decode, needs_stream, stream_id
+from processor.core.events import Decoded, Event, Journal, Mislabelled, Part, Request, Unreadable, WholeResponse
 from processor.core.limits import Bounds
-from processor.core.offsets import Commit
+from processor.core.machine import UNFINISHED
+from processor.core.offsets import Commit, Switch
+from processor.core.reasons import Cause
 from processor.core.signals import Tally
+from processor.core.state import Context, Known, Stream
+from processor.core.streams import Streams
+from processor.core.timetable import everything
+
+_NO_STREAM = Unreadable(Cause.NO_KEY, "no record key, no configured header, no response id")
 
 
 class Record(Protocol):
@@ -26,10 +38,16 @@ class Record(Protocol):
 
 
 class Judge(Protocol):
-    """Gate and decide in one: a candidate to the record that is published for it."""
+    """Gate and decide in one: what is published for a call, and for a record that cannot be read."""
+
+    tally: Tally
 
     def __call__(self, candidate: Candidate, topic: str, partition: int, now_ms: int) -> Outgoing:
         """Judge one call. Never raises for anything that is in the candidate."""
+        ...
+
+    def dead_letter(self, record: Any, unreadable: Unreadable, topic: str, partition: int) -> Outgoing:
+        """Keep a record that cannot be read, with the cause."""
         ...
 
 
@@ -41,55 +59,277 @@ class Partition:
     transaction as `commit_point()`.
     """
 
-    topic: str
-    number: int
-    position: int
-    """P: next offset to decide (or, in a rebuild, to read)."""
-    rebuilding: bool
-    """True until the position reached the committed P: nothing is published or counted, idle moves are refused."""
-    tally: Tally
-    """Counts since the owner last replaced it."""
-
     def __init__(self, topic: str, number: int, bounds: Bounds, judge: Judge) -> None:
-        raise NotImplementedError
+        """Make a partition that has read nothing. `bounds` are the settings to go over to where the log has others."""
+        self.topic = topic
+        self.number = number
+        self.position = 0
+        """P: next offset to decide (or, in a rebuild, to read)."""
+        self.rebuilding = False
+        """True until the position reached the committed P: nothing is published or counted, idle moves are refused."""
+        self.tally = Tally()
+        """Counts since the owner last replaced it."""
+        self._configured = bounds
+        self._judge = judge
+        self._context = Context(bounds, self.tally)
+        self._streams = Streams(bounds)
+        self._resumed: Commit | None = None
+        self._script: list[tuple[int, int, Bounds | None]] = []
+        self._moves: tuple[tuple[int, int], ...] = ()
+        self._switches: tuple[Switch, ...] = ()
+        self._bounds_at_w = bounds
+        self._outbox: list[Outgoing] = []
 
     def resume(self, commit: Commit | None, offset: int) -> None:
         """Begin at a committed point, or afresh at `offset` where there is none."""
+        context = self._context
+        self.position = offset
+        self._streams = Streams(self._configured if commit is None else commit.bounds)
+        self._outbox = []
+        context.out.clear()
+        self._resumed, self._script = None, []
+        context.watermark = 0
+        context.bounds = self._bounds_at_w = self._configured
+        self._moves, self._switches = (), ()
+        self.rebuilding = commit is not None
+        if commit is None:
+            return
+        context.bounds = self._bounds_at_w = commit.bounds
+        context.watermark = commit.watermark
+        context.tally = Tally()
+        self._resumed = commit
+        self._script = offsets.script(commit)
+        self._moves, self._switches = commit.moves, commit.switches
+        if commit.position <= offset:
+            self._go_live(commit)
 
     def feed(self, records: Sequence[Record], now_ms: int) -> None:
         """Read records in order of offset; decisions collect for `take`. `now_ms` is only written into decisions."""
+        resumed = self._resumed
+        context = self._context
+        if resumed is None and context.bounds is not self._configured:
+            self._switch()
+        for record in records:
+            if resumed is not None:
+                if record.offset >= resumed.position:
+                    self._go_live(resumed)
+                    resumed = None
+                elif self._script:
+                    self._follow(record.offset)
+            unreadable = self._read(record, context)
+            self.position = record.offset + 1
+            if resumed is not None:
+                context.out.clear()
+                continue
+            if unreadable is not None:
+                self.tally.dead_letters[unreadable.cause] += 1
+                self._outbox.append(self._judge.dead_letter(record, unreadable, self.topic, self.number))
+            if context.out:
+                self._emit(now_ms)
 
-    def reached(self, position: int, now_ms: int) -> None:
+    def reached(self, position: int) -> None:
         """Tell that everything before `position` has been fed: transaction markers leave gaps behind the last record.
 
         Ends the rebuild where it has reached P.
         """
+        self.position = max(self.position, position)
+        if self._resumed is not None and self.position >= self._resumed.position:
+            self._go_live(self._resumed)
 
     def idle_due(self) -> int | None:
         """Wall-clock time in ms from which an idle move would expire or forget something; None: nothing is known."""
+        return self._streams.timetable.next_due()
 
     def idle(self, wall_ms: int, now_ms: int) -> bool:
         """Move the watermark by the wall clock: only when the partition is read to its end and has been quiet.
 
         False where it had no effect (nothing to expire or forget, or no room left in E).
         """
+        context = self._context
+        if self.rebuilding or wall_ms <= context.watermark:
+            return False
+        if context.bounds is not self._configured:
+            self._switch()
+        due = self._streams.timetable.next_due()
+        if due is None or due > wall_ms:
+            return False
+        moves = offsets.with_move(self._moves_after(wall_ms), self.position, wall_ms)
+        after = offsets.trim(replace(self._commit_at(self._oldest_after(wall_ms), wall_ms), moves=moves))
+        if not offsets.fits(after):
+            return False  # E is full: idle expiry waits
+        self._moves = moves
+        self._move(wall_ms)
+        self._emit(now_ms)
+        return True
 
     def end_of_archive(self, now_ms: int) -> None:
         """Everything open has fallen silent for good (replay)."""
+        context, bounds = self._context, self._context.bounds
+        at = context.watermark
+        context.offset, context.headers, context.base, context.timestamp = None, (), at, at
+        context.watermark = at + bounds.stream_timeout_ms + bounds.closed_memory_ms
+        self._streams.advance(context)
+        self._emit(now_ms)
 
     def take(self) -> list[Outgoing]:
         """What is to be published since the last call, in order."""
-        raise NotImplementedError
+        taken, self._outbox = self._outbox, []
+        return taken
 
     def commit_point(self) -> Commit:
         """W, P, T, E and settings of the state as it is now."""
-        raise NotImplementedError
+        if self._resumed is not None:
+            return self._resumed
+        commit = offsets.trim(self._commit_at(self._streams.timetable.oldest(), self._context.watermark))
+        self._moves, self._switches, self._bounds_at_w = commit.moves, commit.switches, commit.bounds
+        return commit
 
     def counts(self) -> dict[str, int]:
-        """Gauges: streams, open responses, known responses, open calls, buffered bytes."""
-        raise NotImplementedError
+        """Gauges: keys, open and known responses, waiting requests, open calls, buffered bytes. Walks everything."""
+        found = {"streams": 0, "open_responses": 0, "known_responses": 0, "requests": 0, "open_calls": 0, "buffered_bytes": 0}
+        for stream in self._streams.by_key.values():
+            found["streams"] += 1
+            found["requests"] += stream.request is not None
+            found["known_responses"] += len(everything(stream)) - (stream.open is not None) - (stream.request is not None)
+            if stream.open is not None and stream.open.open is not None:
+                response = stream.open.open
+                found["open_responses"] += 1
+                found["open_calls"] += sum(call.state in UNFINISHED for call in response.items)
+                found["buffered_bytes"] += response.buffered_bytes
+        return found
 
     @property
     def pending_bounds(self) -> bool:
         """True where new settings wait for room in the metadata (logged by the owner)."""
-        raise NotImplementedError
+        return not self.rebuilding and self._context.bounds != self._configured
+
+    # -- one record
+
+    def _read(self, record: Record, context: Context) -> Unreadable | None:
+        """Advance the watermark, expire, then read the record (rule 20)."""
+        tally = context.tally
+        tally.records += 1
+        context.offset = record.offset
+        context.timestamp = record.timestamp
+        context.headers = record.headers
+        context.base = context.watermark
+        context.watermark = max(context.watermark, record.timestamp)
+        streams = self._streams
+        streams.advance(context)
+        value = record.value
+        tally.value_bytes += len(value or b"")
+        decoded = decode(value)
+        if type(decoded) is Unreadable:
+            return decoded
+        key = stream_id(record.key, record.headers, context.bounds.key_header, decoded)
+        if type(decoded) is Event and key is not None:
+            streams.read(streams.touch(key, context), decoded, context)
+            return None
+        return self._read_parts(decoded, key, context)
+
+    def _read_parts(self, decoded: Decoded, key: str | None, context: Context) -> Unreadable | None:
+        if isinstance(decoded, Unreadable):
+            return decoded
+        if key is None and needs_stream(decoded):
+            return _NO_STREAM
+        stream = Stream(None, context.watermark) if key is None else self._streams.touch(key, context)
+        parts: Sequence[Part] = (decoded,) if isinstance(decoded, Event) else decoded
+        for part in parts:
+            match part:
+                case Event():
+                    self._streams.read(stream, part, context)
+                case WholeResponse():
+                    self._streams.read_whole(stream, part, context)
+                case Journal():
+                    journal.judge(part, key, context)
+                case Request():
+                    self._streams.read_request(stream, part, context)
+                case Mislabelled():
+                    context.tally.mislabelled += 1
+        return None
+
+    def _emit(self, now_ms: int) -> None:
+        context = self._context
+        self._judge.tally = self.tally
+        for candidate in context.out:
+            outgoing = self._judge(candidate, self.topic, self.number, now_ms)
+            self.tally.decisions[outgoing.reason] += 1
+            self._outbox.append(outgoing)
+        context.out.clear()
+
+    # -- moves that are no records
+
+    def _move(self, watermark: int) -> None:
+        """An idle move, made now or before a crash."""
+        context = self._context
+        context.base = context.watermark
+        context.watermark = max(context.watermark, watermark)
+        context.offset, context.timestamp, context.headers = None, context.watermark, ()
+        self._streams.advance(context)
+
+    def _follow(self, offset: int) -> None:
+        """Repeat what happened before the record at `offset`, silently."""
+        while self._script and self._script[0][0] <= offset:
+            _, watermark, bounds = self._script.pop(0)
+            self._move(watermark)
+            self._context.out.clear()
+            if bounds is not None:
+                self._context.bounds = bounds
+                self._streams.adopt(bounds)
+
+    def _go_live(self, commit: Commit) -> None:
+        """The state is that at P: everything from here on is published and counted."""
+        self._follow(commit.position)
+        self._resumed = None
+        self.position = max(self.position, commit.position)
+        self.rebuilding = False
+        self._context.tally = self.tally
+        if self._context.bounds == self._configured:
+            self._context.bounds = self._configured
+        else:
+            self._switch()
+
+    def _switch(self) -> None:
+        """Go over to the configured settings, where the metadata has room to say so."""
+        context = self._context
+        switch = Switch(self.position, context.watermark, self._configured)
+        before = self._commit_at(self._streams.timetable.oldest(), context.watermark)
+        after = offsets.trim(replace(before, switches=(*before.switches, switch)))
+        if not offsets.fits(after):
+            return  # the stored settings stay in force until there is
+        self._switches = (*self._switches, switch)
+        context.bounds = self._configured
+        self._streams.adopt(self._configured)
+
+    # -- W
+
+    def _commit_at(self, oldest: Known | None, watermark: int) -> Commit:
+        return Commit(
+            offset=oldest.first if oldest is not None else self.position,
+            position=self.position,
+            watermark=oldest.base if oldest is not None else watermark,
+            moves=self._moves,
+            bounds=self._bounds_at_w,
+            switches=self._switches,
+        )
+
+    def _moves_after(self, watermark: int) -> tuple[tuple[int, int], ...]:
+        oldest = self._oldest_after(watermark)
+        return tuple(move for move in self._moves if move[0] > (oldest.first if oldest is not None else self.position))
+
+    def _oldest_after(self, watermark: int) -> Known | None:
+        """What would hold W if the watermark stood there."""
+        oldest: Known | None = None
+        for stream in self._streams.by_key.values():
+            for known in everything(stream):
+                if oldest is not None and known.first >= oldest.first:
+                    continue
+                if known.until(self._context.bounds) > watermark or self._outlives(known, watermark):
+                    oldest = known
+        return oldest
+
+    def _outlives(self, known: Known, watermark: int) -> bool:
+        """An open response that falls silent is closed, and stays known for a while."""
+        bounds = self._context.bounds
+        silent = bounds.stream_timeout_ms + bounds.closed_memory_ms
+        return known.open is not None and known.act + silent > watermark

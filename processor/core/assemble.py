@@ -1,0 +1,227 @@
+"""Fragments to calls: carries out the moves of the table for the four events that tell of an item.
+
+Owns which piece belongs to which call and what its pieces said (rules 1 to 9). It decides nothing: `settle` does, when the
+response can no longer take a call back, or at once where a bound is passed.
+"""
+
+from typing import Any
+
+from processor.core import settle
+from processor.core.agree import claim, claim_final, content
+from processor.core.events import Event, Item
+from processor.core.machine import TABLE, UNFINISHED, Action, Input, State
+from processor.core.state import ITEM_BYTES, Call, Context, Response
+from processor.core.text import utf8_bytes
+from processor.core.vocabulary import Kind, item_kind, item_label
+
+DECIDABLE = frozenset({Kind.CALL, Kind.NAMESPACED, Kind.ACTION})
+
+
+def announce(response: Response, event: Event, ctx: Context) -> None:
+    """`response.output_item.added`."""
+    item = event.item
+    if item is None:
+        ctx.tally.null_items += 1
+        return
+    index = _index(event)
+    before = None if index is None else response.latest.get(index)
+    move = TABLE[before.state if before else State.ABSENT][Input.ANNOUNCED]
+    if move.action is Action.ADOPT and before:
+        before.state = move.state
+        _identify(response, before, item, ctx)
+        claim(before, item, ctx.bounds)
+        return
+    if move.action is Action.CLASH and before and _starts_again(before, item, ctx):
+        return
+    call = _begin(response, index, move.state, ctx)
+    if move.action is Action.CLASH:
+        for other in _open_at(response, index):
+            other.conflict = other.conflict or "a second item was announced at its output index"
+        call.conflict = "it was announced at the output index of an open item"
+    response.buffered_bytes += claim(call, item, ctx.bounds)
+    _identify(response, call, item, ctx)
+
+
+def append(response: Response, event: Event, ctx: Context) -> None:
+    """`response.function_call_arguments.delta`."""
+    call = _target(response, event, Input.APPENDED, ctx)
+    if call is None:
+        return
+    delta = event.delta
+    if type(delta) is not str:
+        call.conflict = call.conflict or "a delta is no string"
+        return
+    call.deltas.append(delta)
+    size = len(delta) if delta.isascii() else utf8_bytes(delta)
+    response.buffered_bytes += size
+    call.delta_bytes += size
+    if call.delta_bytes > ctx.bounds.max_argument_bytes:
+        settle.pass_bound(response, call, "its arguments are over max_argument_bytes", ctx)
+
+
+def give_arguments(response: Response, event: Event, ctx: Context) -> None:
+    """`response.function_call_arguments.done`."""
+    call = _target(response, event, Input.ARGUMENTS_GIVEN, ctx)
+    if call is None:
+        return
+    call.state = TABLE[call.state][Input.ARGUMENTS_GIVEN].state
+    said = Item(name=event.name, call_id=event.call_id, arguments=event.arguments)
+    response.buffered_bytes += claim(call, said, ctx.bounds)
+
+
+def finish(response: Response, event: Event, ctx: Context) -> None:
+    """`response.output_item.done`."""
+    item = event.item
+    if item is None:
+        ctx.tally.null_items += 1
+        return
+    index = _index(event)
+    call = _belongs(response, index, item)
+    if call is None:
+        before = None if index is None else response.latest.get(index)
+        move = TABLE[before.state if before else State.ABSENT][Input.FINISHED]
+        if move.action is Action.COUNT_LATE and before:
+            before.state = move.state
+            ctx.tally.late += 1
+            return
+        if before and not item.call_id and before.final and _same(before, item, ctx):
+            ctx.tally.repeats += 1
+            return
+        call = take_final(response, None, index, item, ctx)
+    else:
+        take_final(response, call, index, item, ctx)
+    if call is not None and ctx.bounds.release == "item":
+        settle.conclude(response, call, Input.RELEASED, ctx)
+
+
+def take_final(
+    response: Response, call: Call | None, index: int | None, item: Item, ctx: Context, *, listed: bool = False
+) -> Call | None:
+    """Give a call its final piece; begin one where no event announced it.
+
+    `listed`: an entry of the terminal event, whose place is no output index. Returns None where the piece repeats a call
+    of this response that is finished already (rules 8 and 9).
+    """
+    uses = response.finished.get(item.call_id) if type(item.call_id) is str and item.call_id else None
+    repeats = uses is not None and _repeats(uses, item, ctx)
+    if call is None:
+        if repeats:
+            return None
+        call = _begin(response, None if listed else index, State.OPEN, ctx)
+        call.index = index
+        _identify(response, call, item, ctx)
+    elif call.state is State.EARLY or (call.kind not in DECIDABLE and item_kind(item) in DECIDABLE):
+        _identify(response, call, item, ctx)
+    if call.state not in UNFINISHED:  # it was over max_calls
+        return call
+    call.state = TABLE[call.state][Input.FINISHED].state
+    if call.kind not in DECIDABLE:
+        return call
+    response.buffered_bytes += claim_final(call, item, ctx.bounds)
+    call.traceparent, call.tracestate = settle.trace(ctx)
+    if repeats:
+        call.absorbed = True
+    elif type(item.call_id) is str and item.call_id:
+        call.reused = uses is not None
+        response.finished.setdefault(item.call_id, []).append(call)
+    return call
+
+
+def _repeats(uses: list[Call], item: Item, ctx: Context) -> bool:
+    """Whether a final piece tells nothing new of its call_id: no content of its own, or the same content again."""
+    if any(use.conflict or use.final is None for use in uses):
+        ctx.tally.late += 1
+        return True
+    if any(_same(use, item, ctx) for use in uses):
+        ctx.tally.repeats += 1
+        return True
+    return False
+
+
+def _same(call: Call, item: Item, ctx: Context) -> bool:
+    return call.final is not None and content(call.final, ctx.bounds) == content(item, ctx.bounds)
+
+
+def _index(event: Event) -> int | None:
+    index = event.output_index
+    return index if type(index) is int else None
+
+
+def _begin(response: Response, index: int | None, state: State, ctx: Context) -> Call:
+    call = Call(state=state, index=index, kind=Kind.CALL, first=_offset(ctx))
+    response.items.append(call)
+    response.buffered_bytes += ITEM_BYTES
+    if index is not None:
+        response.latest[index] = call
+        response.highest_index = max(response.highest_index, index)
+    return call
+
+
+def _offset(ctx: Context) -> int:
+    return ctx.offset if ctx.offset is not None else 0
+
+
+def _identify(response: Response, call: Call, item: Item, ctx: Context) -> None:
+    """Learn what kind of item it is: only calls count against `max_calls`."""
+    call.kind = item_kind(item)
+    if call.kind not in DECIDABLE:
+        ctx.tally.items[item_label(item)] += 1
+        return
+    response.calls += 1
+    if call.kind is Kind.CALL:
+        call.position = response.functions
+        response.functions += 1
+    if response.calls > ctx.bounds.max_calls:
+        settle.pass_bound(response, call, "its response has more calls than max_calls", ctx)
+
+
+def _open_at(response: Response, index: int | None) -> list[Call]:
+    """Open items of an index, the latest last; a limited one is still open on the wire, but takes nothing more."""
+    return [c for c in response.items if c.index == index and c.state in UNFINISHED]
+
+
+def _target(response: Response, event: Event, fact: Input, ctx: Context) -> Call | None:
+    """The call that a fragment belongs to (rule 2): the latest open item of its index; None: it was late."""
+    index: Any = event.output_index
+    if type(index) is not int:
+        candidates = [c for c in response.items if c.state in UNFINISHED and c.kind is Kind.CALL]
+        call = candidates[0] if len(candidates) == 1 else None
+    else:
+        call = response.latest.get(index)
+        if call is None:
+            call = _begin(response, index, State.ABSENT, ctx)
+            call.state = TABLE[State.ABSENT][fact].state
+        elif call.state not in UNFINISHED:
+            older = _open_at(response, index)
+            call = older[-1] if older else None
+    if call is None or call.kind is not Kind.CALL:
+        ctx.tally.late += 1
+        return None
+    return call
+
+
+def _belongs(response: Response, index: int | None, item: Item) -> Call | None:
+    """The open item that a `done` belongs to (rule 1)."""
+    if index is None:
+        found = [c for c in response.items if c.state in UNFINISHED and item.call_id in c.call_ids]
+        return found[-1] if found else None
+    latest = response.latest.get(index)
+    if latest is None:
+        return None
+    if latest.state in UNFINISHED and (not item.call_id or item.call_id in latest.call_ids):
+        return latest
+    others = _open_at(response, index)
+    return next((c for c in reversed(others) if item.call_id in c.call_ids), others[-1] if others else None)
+
+
+def _starts_again(call: Call, item: Item, ctx: Context) -> bool:
+    """`added_again`: the same call announced again on its open index begins anew (rule 34)."""
+    if "added_again" not in ctx.bounds.tolerate or call.state not in UNFINISHED or item.call_id not in call.call_ids:
+        return False
+    call.state = State.OPEN
+    call.deltas, call.delta_bytes = [], 0
+    call.arguments = None
+    if "added_again" not in call.tolerated:
+        call.tolerated.append("added_again")
+    claim(call, item, ctx.bounds)
+    return True

@@ -1,0 +1,57 @@
+"""What a response says of its own tools: the lists it echoes and the limits it sets (rules 10 and 22)."""
+
+from msgspec import Raw
+
+from processor.core.canonical import canonical
+from processor.core.events import ResponseBody
+from processor.core.state import Pending, Response
+
+_SHORT = 16
+"""Bytes under which a list of tools may be empty or null in spite of blanks; a longer one is not parsed for that."""
+
+
+def absorb(response: Response, body: ResponseBody | None) -> None:
+    """Take what a lifecycle event says of tools, tool_choice, parallel calls and the model."""
+    if body is None:
+        return
+    if response.model is None and type(body.model) is str:
+        response.model = body.model
+    if body.parallel_tool_calls is False:
+        response.serial = True
+    choice = _text(body.tool_choice)
+    if choice is not None and choice not in response.choices:
+        response.choices.append(choice)
+        response.buffered_bytes += len(choice)
+    tools = _text(body.tools)
+    if tools is None or _empty(tools):
+        return
+    if not response.tools_echoed:
+        response.tools, response.tools_echoed = tools, True
+        response.buffered_bytes += len(tools)
+    elif tools != response.tools and canonical(tools) != canonical(response.tools):
+        response.tools_clash = True
+
+
+def inherit(response: Response, pending: Pending) -> None:
+    """Take what the request before the response said; an echo takes the place of its tools."""
+    response.tools = pending.tools
+    response.serial = pending.serial
+    if pending.choice is not None:
+        response.choices.append(pending.choice)
+    response.buffered_bytes += len(pending.tools or b"") + len(pending.choice or b"")
+
+
+def pending(tools: Raw | None, choice: Raw | None, *, serial: bool) -> Pending:
+    """What a request says of the response to come."""
+    text = _text(tools)
+    return Pending(None if text is None or _empty(text) else text, _text(choice), serial)
+
+
+def _text(raw: Raw | bytes | None) -> bytes | None:
+    """Bytes of their own: the raw part is a view that would keep its whole record."""
+    text = None if raw is None else bytes(raw)
+    return None if text == b"null" else text
+
+
+def _empty(tools: bytes) -> bool:
+    return len(tools) < _SHORT and canonical(tools) in (b"[]", b"null")

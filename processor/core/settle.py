@@ -1,0 +1,157 @@
+"""The end of a call: assembly's part of the order of reasons, and what is handed to the gate.
+
+Owns `conclude`, the one place where a call leaves assembly, and `pass_bound`, where it leaves at once (rule 18).
+"""
+
+import hashlib
+from typing import Any
+
+from processor.core.agree import content
+from processor.core.candidate import Candidate
+from processor.core.limits import Bounds
+from processor.core.machine import TABLE, Action, Input, State
+from processor.core.reasons import Reason
+from processor.core.state import Call, Context, Response
+from processor.core.vocabulary import Kind, item_kind
+
+_LONG_CALL_ID = 64
+"""Characters that the API's own input takes for a call_id; longer ones are counted, never cut."""
+
+
+def conclude(response: Response, call: Call, fact: Input, ctx: Context) -> None:
+    """End a call by the table: nothing where it is decided already, else one candidate for the gate."""
+    move = TABLE[call.state][fact]
+    if move.action is Action.COUNT_LATE:
+        return
+    call.state = move.state
+    if call.absorbed or call.kind is Kind.COUNTED or call.kind is Kind.OUTPUT:
+        return
+    tolerated = list(call.tolerated)
+    fault, detail = _fault(response, call, move.reason, ctx.bounds, tolerated)
+    if response.rotated:
+        tolerated.append("response_id_rotates")
+    for name in tolerated:
+        ctx.tally.tolerated[name] += 1
+    if move.action is Action.JUDGE:
+        response.released += 1
+    ctx.out.append(candidate(response, call, fault, detail, tolerated, ctx))
+
+
+def pass_bound(response: Response, call: Call, detail: str, ctx: Context) -> None:
+    """Reject a call as `limit`, at once and before any other reason (rule 18); what comes for it later is late."""
+    if TABLE[call.state][Input.BOUND_PASSED].action is Action.COUNT_LATE:
+        return
+    call.state = State.LIMITED
+    again = any(use is not call for call_id in call.call_ids for use in response.finished.get(call_id, ()))
+    for call_id in call.call_ids:
+        response.finished.setdefault(call_id, []).append(call)
+    call.deltas, call.arguments, call.final = [], None, None
+    if call.absorbed or call.kind is Kind.COUNTED or call.kind is Kind.OUTPUT:
+        return
+    limited = candidate(response, call, Reason.LIMIT, detail, [], ctx)
+    if again:
+        limited.salt = f"limit {call.index}"
+    ctx.out.append(limited)
+
+
+def candidate(
+    response: Response, call: Call, fault: Reason | None, detail: str, tolerated: list[str], ctx: Context
+) -> Candidate:
+    """What the gate gets: the evidence, and assembly's part of the verdict."""
+    final = call.final
+    parent, state = (call.traceparent, call.tracestate) if call.traceparent else trace(ctx)
+    call_id = call.renamed or (call.call_ids[0] if call.call_ids else "" if call.blank_call_id else None)
+    if call_id and len(call_id) > _LONG_CALL_ID:
+        ctx.tally.long_call_ids += 1
+    salt = ""
+    if fault is Reason.IDENTITY and call.reused and final is not None:
+        salt = hashlib.sha256(repr(content(final, ctx.bounds)).encode("utf-8", "surrogatepass")).hexdigest()
+    return Candidate(
+        stream=response.key,
+        response_id=response.id,
+        model=response.model,
+        call_id=call_id,
+        output_index=call.index,
+        type=final.type if final is not None else call.type,
+        namespace=call.namespace,
+        name=call.name,
+        arguments=final.arguments if final is not None else None,
+        item_id=final.id if final is not None else None,
+        fault=fault,
+        detail=detail,
+        position=call.position,
+        parallel=not response.serial,
+        tools=response.tools,
+        tool_choices=tuple(response.choices),
+        tolerated=tuple(tolerated),
+        salt=salt,
+        first_offset=call.first,
+        last_offset=response.last if ctx.offset is None else ctx.offset,
+        event_time=ctx.timestamp,
+        traceparent=parent,
+        tracestate=state,
+    )
+
+
+def trace(ctx: Context) -> tuple[bytes | None, bytes | None]:
+    """`traceparent` and `tracestate` of the record at hand."""
+    parent = state = None
+    for name, value in ctx.headers:
+        if name == "traceparent":
+            parent = value
+        elif name == "tracestate":
+            state = value
+    return parent, state
+
+
+def _fault(
+    response: Response, call: Call, ending: Reason | None, bounds: Bounds, tolerated: list[str]
+) -> tuple[Reason | None, str]:
+    """The first reason that holds, in the order of the table (design section 5)."""
+    final = call.final
+    kind = call.kind if final is None else item_kind(final)
+    named = final is not None or call.type is not None
+    if ending is Reason.LIMIT:
+        return ending, "a bound of its response or of its partition was passed"
+    if named and kind is Kind.NAMESPACED:
+        return Reason.NAMESPACED, "its type is missing, no string, or a provider's extension"
+    if named and kind is Kind.ACTION:
+        return Reason.NOT_FUNCTION_CALL, "its type is no function call"
+    status, why = _status(call, ending, bounds, tolerated)
+    if status is not None:
+        return status, why
+    if final is None or not _text(final.call_id) or not _text(final.name):
+        return Reason.IDENTITY, "call_id or name of the final piece is missing or empty"
+    if call.reused:
+        return Reason.IDENTITY, "call_id was used before in this response for something else"
+    if call.conflict:
+        return Reason.CONFLICT, call.conflict
+    if response.tools_clash:
+        return Reason.CONFLICT, "its response echoed two different lists of tools"
+    return None, ""
+
+
+def _status(call: Call, ending: Reason | None, bounds: Bounds, tolerated: list[str]) -> tuple[Reason | None, str]:
+    """`status` or `timeout`, where one of them holds (rules 8 and 20)."""
+    final = call.final
+    if final is None:
+        if ending is Reason.TIMEOUT:
+            return Reason.TIMEOUT, "its stream fell silent before it was finished"
+        return Reason.STATUS, "it was not finished when its response ended"
+    if final.status is not None and final.status != "completed":
+        return Reason.STATUS, "the final piece has another status than completed"
+    if call.listed_status is not None:
+        return Reason.STATUS, "the terminal event lists it with another status than completed"
+    if ending is Reason.TIMEOUT:
+        return Reason.TIMEOUT, "its stream fell silent before its response ended"
+    if final.status is None:
+        if "status_absent" not in bounds.tolerate:
+            return Reason.STATUS, "the final piece has no status"
+        tolerated.append("status_absent")
+    if ending is Reason.STATUS:
+        return Reason.STATUS, "its response did not end well"
+    return None, ""
+
+
+def _text(value: Any) -> bool:
+    return type(value) is str and value != ""

@@ -1,0 +1,171 @@
+"""The state of one partition as plain data: it can be printed, compared and written down.
+
+Owns the shapes only. All of it is a function of the partition's log and idle moves (design section 7).
+"""
+
+from array import array
+from typing import Any
+
+from msgspec import Struct, field
+
+from processor.core.candidate import Candidate
+from processor.core.events import Item
+from processor.core.limits import Bounds
+from processor.core.machine import State
+from processor.core.signals import Tally
+from processor.core.vocabulary import Kind
+
+ITEM_BYTES = 64
+"""What an item costs against `max_response_bytes` beside its text, so that a million empty items are bounded too."""
+
+
+class Call(Struct):
+    """One item of a response and what its pieces said so far."""
+
+    state: State
+    index: int | None
+    kind: Kind
+    first: int
+    """Offset of the first record that told of it."""
+    position: int = 0
+    """Place among the function calls of its response."""
+    type: Any = None
+    namespace: Any = None
+    name: Any = None
+    arguments: Any = None
+    """First non-empty value that a piece before the final one claimed, each."""
+    call_ids: list[str] = field(default_factory=list)
+    """Every non-empty one that was seen, in order: one, unless it is in conflict."""
+    blank_call_id: bool = False
+    """An empty one was seen."""
+    deltas: list[str] = field(default_factory=list)
+    delta_bytes: int = 0
+    final: Item | None = None
+    """The final piece: of `done`, else of the terminal event."""
+    conflict: str = ""
+    """Which pieces disagree; empty: none."""
+    reused: bool = False
+    """Its call_id was used before in this response for something else."""
+    absorbed: bool = False
+    """It repeats another call and needs no decision of its own."""
+    listed_status: Any = None
+    """A status other than completed that the terminal event lists for it."""
+    renamed: str | None = None
+    """The call_id under which the terminal event lists it, where that is tolerated."""
+    tolerated: list[str] = field(default_factory=list)
+    traceparent: bytes | None = None
+    tracestate: bytes | None = None
+
+
+class Response(Struct):
+    """An open response."""
+
+    id: str | None
+    """None while no event named it."""
+    key: str | None
+    last: int
+    """Offset of its last record."""
+    model: str | None = None
+    items: list[Call] = field(default_factory=list)
+    """In order of first appearance."""
+    latest: dict[int, Call] = field(default_factory=dict)
+    """By output index."""
+    finished: dict[str, list[Call]] = field(default_factory=dict)
+    """Uses of a call_id that count as its content (rules 8 and 9), the first one first."""
+    functions: int = 0
+    """Function calls seen."""
+    calls: int = 0
+    """Items seen that need a decision."""
+    buffered_bytes: int = 0
+    highest_index: int = -1
+    highest_number: int = -1
+    """Highest sequence number; -1: none yet."""
+    unnumbered: bool = False
+    """Its sequence numbers stood still or restarted: they say nothing any more."""
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    prints: array[int] = field(default_factory=lambda: array("q"))
+    """Sequence numbers of the events that can change a decision, rising, and a print of each event (rule 12)."""
+    tools: bytes | None = None
+    """What the response echoed; else its request's."""
+    tools_echoed: bool = False
+    tools_clash: bool = False
+    """It echoed two different lists (rule 10)."""
+    choices: list[bytes] = field(default_factory=list)
+    serial: bool = False
+    """`parallel_tool_calls` is false."""
+    rotated: bool = False
+    """Its id changed on the way, and that is tolerated."""
+    released: int = 0
+    """Calls handed to the gate before the end of the response."""
+
+
+class Pending(Struct):
+    """What a `response.create` said of the next response under its key (rule 22)."""
+
+    tools: bytes | None
+    choice: bytes | None
+    serial: bool
+
+
+class Known(Struct):
+    """What holds W back: an open response, a closed one that is still known, or a request that waits for its response."""
+
+    ident: str | int
+    """Response id; of a nameless one a negative number, unique under its key."""
+    first: int
+    """Offset of its first record, or of the request before it."""
+    base: int
+    """Watermark before that record (T, while W is its offset)."""
+    act: int
+    """Watermark at its last record."""
+    open: Response | None = None
+    pending: Pending | None = None
+    terminal: bool = False
+    """Closed, and its last record was a terminal event: it is known for `closed_memory` only."""
+    aliases: list[str] = field(default_factory=list)
+    """Other ids that it went by (`response_id_rotates`)."""
+    gone: bool = False
+    """Forgotten; heaps may still hold it."""
+    due: int = 0
+    """Derived: the time under which the timetable holds it."""
+
+    def until(self, bounds: Bounds) -> int:
+        """Watermark at which it falls silent (open, request) or is forgotten (closed), in ms.
+
+        A function of its last record and of the settings in force, never fixed when it closes (design section 7).
+        """
+        if self.open is not None or self.pending is not None:
+            return self.act + bounds.stream_timeout_ms
+        return self.act + bounds.closed_memory_ms + (0 if self.terminal else bounds.stream_timeout_ms)
+
+
+class Stream(Struct):
+    """What is known under one key."""
+
+    key: str | None
+    """None: a record without one, kept by nobody."""
+    last: int
+    """Watermark at its last record: keys silent longest go first when there are too many."""
+    open: Known | None = None
+    closed: dict[str | int, Known] = field(default_factory=dict)
+    """The one with the latest record last: events without an id are its."""
+    request: Known | None = None
+    nameless: int = 0
+    """Nameless responses so far."""
+
+
+class Context(Struct):
+    """The record at hand and where results go: one object a partition, filled anew for every record."""
+
+    bounds: Bounds
+    tally: Tally
+    out: list[Candidate] = field(default_factory=list)
+    watermark: int = 0
+    """Ms, after this record."""
+    base: int = 0
+    """Ms, before this record."""
+    offset: int | None = None
+    """Of this record; None in an idle move."""
+    timestamp: int = 0
+    """Of this record; of the idle move where there is no record."""
+    headers: Any = ()

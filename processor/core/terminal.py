@@ -1,0 +1,170 @@
+"""The end of a response: its terminal event's list against what was streamed, then one end for every call.
+
+Owns rule 4 (which entry is which call), rule 17 (what was cut off) and rule 19 (order of the decisions).
+"""
+
+from typing import Any
+
+from msgspec import Struct
+
+from processor.core.agree import as_text, content, differences
+from processor.core.assemble import DECIDABLE, take_final
+from processor.core.events import Item
+from processor.core.machine import TABLE, UNFINISHED, Action, Input, State
+from processor.core.settle import conclude
+from processor.core.state import Call, Context, Response
+from processor.core.text import join
+from processor.core.vocabulary import Kind, item_kind
+
+
+class _Entry(Struct):
+    place: int
+    item: Item
+    call: Call | None = None
+    """Whose entry it is."""
+    used: bool = False
+
+
+def end(response: Response, output: list[Item | None] | None, fact: Input, ctx: Context) -> None:
+    """End all calls of a response: `fact` is RELEASED (completed), CUT_OFF (incomplete) or RESPONSE_FAILED.
+
+    A failed response's list is held against its calls all the same: what only the list tells of is rejected too.
+    """
+    entries = _entries(output, ctx)
+    _match(response, entries, ctx)
+    cut = _cut_off(response, output, entries) if fact is Input.CUT_OFF else []
+    if fact is Input.RESPONSE_FAILED:
+        ctx.tally.failed_after_release += response.released
+    _end_all(response, fact, cut, ctx)
+
+
+def end_unlisted(response: Response, fact: Input, ctx: Context) -> None:
+    """End all calls of a response that got no terminal event."""
+    _end_all(response, fact, [], ctx)
+
+
+def _end_all(response: Response, fact: Input, cut: list[Call], ctx: Context) -> None:
+    for call in response.items:
+        if call.state in UNFINISHED and any(i in response.finished for i in call.call_ids):
+            call.absorbed = True  # rule 3: nothing is decided twice for one call_id
+        own = fact if fact is not Input.CUT_OFF or any(call is c for c in cut) else Input.RELEASED
+        conclude(response, call, own, ctx)
+
+
+def _entries(output: list[Item | None] | None, ctx: Context) -> list[_Entry]:
+    entries = []
+    for place, item in enumerate(output or ()):
+        if item is None:
+            ctx.tally.null_items += 1
+        elif item_kind(item) in DECIDABLE:
+            entries.append(_Entry(place, item))
+    return entries
+
+
+def _match(response: Response, entries: list[_Entry], ctx: Context) -> None:
+    streamed = [c for c in response.items if c.kind in DECIDABLE and not c.absorbed]
+    matched: list[Call] = []
+    ids = {e.item.call_id: None for e in entries if type(e.item.call_id) is str and e.item.call_id}
+    for call_id in ids:
+        uses = [c for c in streamed if call_id in c.call_ids]
+        if uses:
+            matched += uses
+            _match_uses(response, uses, [e for e in entries if e.item.call_id == call_id and not e.used], ctx)
+    rest = [c for c in streamed if not any(c is m for m in matched)]
+    _match_unidentified(response, [c for c in rest if not c.call_ids], entries, ctx)
+    _match_renamed([c for c in rest if c.call_ids], entries, ctx)
+    for entry in entries:
+        if not entry.used:
+            entry.used = True
+            entry.call = take_final(response, None, entry.place, entry.item, ctx, listed=True)
+
+
+def _match_uses(response: Response, uses: list[Call], entries: list[_Entry], ctx: Context) -> None:
+    """Each streamed use of one call_id must agree with an entry; a surplus entry is one more use of it."""
+    left = []
+    for use in uses:
+        agreeing = next((e for e in entries if not e.used and use.final and not differences(use, e.item, ctx.bounds)), None)
+        if agreeing is None:
+            left.append(use)
+        else:
+            _list(response, use, agreeing, ctx)
+    for use in left:
+        entry = next((e for e in entries if not e.used), None)
+        if entry is not None:
+            _list(response, use, entry, ctx)
+        elif use.state is State.DONE:
+            use.conflict = use.conflict or "no entry of the terminal event agrees with it"
+    for entry in entries:
+        if not entry.used:
+            entry.used = True
+            entry.call = take_final(response, None, entry.place, entry.item, ctx, listed=True)
+
+
+def _match_unidentified(response: Response, calls: list[Call], entries: list[_Entry], ctx: Context) -> None:
+    """Without a call_id the type and the place tell: the same index, else the order among entries without one."""
+    for call in calls:
+        entry = next((e for e in entries if not e.used and e.place == call.index and _same_type(call, e.item)), None)
+        if entry is None:
+            entry = next((e for e in entries if not e.used and not e.item.call_id and _same_type(call, e.item)), None)
+        if entry is None and call.final is not None:
+            entry = next((e for e in entries if not e.used and _same_request(call, e.item, ctx)), None)
+        if entry is not None:
+            _list(response, call, entry, ctx)
+
+
+def _match_renamed(calls: list[Call], entries: list[_Entry], ctx: Context) -> None:
+    """A call listed with its name and arguments under another call_id: one decision (rule 4)."""
+    for call in calls:
+        entry = next((e for e in entries if not e.used and e.item.call_id and _same_request(call, e.item, ctx)), None)
+        if entry is None:
+            continue
+        entry.used, entry.call = True, call
+        if call.state is not State.DONE:
+            continue
+        if "call_id_renamed" in ctx.bounds.tolerate:
+            call.renamed = entry.item.call_id
+            call.tolerated.append("call_id_renamed")
+        else:
+            call.conflict = call.conflict or "call_id differs: the terminal event lists it under another one"
+
+
+def _list(response: Response, call: Call, entry: _Entry, ctx: Context) -> None:
+    """Hold an entry against its call, or take it for the final piece that the call lacks."""
+    entry.used, entry.call = True, call
+    action = TABLE[call.state][Input.LISTED].action
+    if action is Action.FINISH:
+        take_final(response, call, call.index, entry.item, ctx)
+    elif action is Action.COMPARE:
+        found = differences(call, entry.item, ctx.bounds)
+        if found:
+            call.conflict = call.conflict or f"{', '.join(found)} differs: the terminal event"
+        if entry.item.status is not None and entry.item.status != "completed":
+            call.listed_status = entry.item.status
+    else:
+        ctx.tally.late += 1
+
+
+def _cut_off(response: Response, output: list[Item | None] | None, entries: list[_Entry]) -> list[Call]:
+    """Rule 17: the item with the highest output index, and the last entry of the terminal list; no others."""
+    cut = []
+    highest = response.latest.get(response.highest_index)
+    if highest is not None:
+        cut.append(highest)
+    if output and entries and entries[-1].place == len(output) - 1 and entries[-1].call is not None:
+        cut.append(entries[-1].call)
+    return cut
+
+
+def _same_type(call: Call, item: Item) -> bool:
+    return call.type == item.type or (call.type is None and call.final is None)
+
+
+def _same_request(call: Call, item: Item, ctx: Context) -> bool:
+    """Whether an entry has the call's name and arguments."""
+    if call.kind is not Kind.CALL or item.name is None or item.name != call.name:
+        return False
+    if call.final is not None:
+        own: Any = content(call.final, ctx.bounds)[3]
+    else:
+        own = call.arguments if call.arguments is not None else join(call.deltas)
+    return bool(own) and own == as_text(item.arguments, ctx.bounds)

@@ -1,0 +1,18 @@
+"""Text as the wire has it: UTF-8 sizes, and surrogate halves that only fit together once fragments are joined."""
+
+
+def utf8_bytes(text: str) -> int:
+    """Bytes of a text in UTF-8; a lone surrogate counts three, as its escape would be read."""
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def join(fragments: list[str]) -> str:
+    """Join fragments; a pair whose halves came in two fragments becomes its character."""
+    text = "".join(fragments)
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return text

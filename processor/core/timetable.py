@@ -1,0 +1,104 @@
+"""When something falls due, and what is needed longest ago: two heaps over all that a partition knows.
+
+Owns derived data only: everything here can be made anew from the streams. An entry may be late or gone, and is put right when
+it comes to the top, so that an event costs no heap operation at all.
+"""
+
+import heapq
+from collections.abc import Iterable
+
+from processor.core.limits import Bounds
+from processor.core.state import Known, Stream
+
+
+class Timetable:
+    """Deadlines and first offsets of what is known."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        """Start empty, under these settings."""
+        self.bounds = bounds
+        self._due: list[tuple[int, int, Stream, Known]] = []
+        self._first: list[tuple[int, int, Known]] = []
+        self._count = 0
+        self._live = 0
+
+    def add(self, stream: Stream, known: Known) -> None:
+        """Hold something that is known from now on."""
+        self._count += 1
+        self._live += 1
+        heapq.heappush(self._first, (known.first, self._count, known))
+        self._push(stream, known, known.until(self.bounds))
+
+    def sooner(self, stream: Stream, known: Known) -> None:
+        """Tell that it may fall due sooner than before: it was closed, or its last record is a terminal event now."""
+        until = known.until(self.bounds)
+        if until < known.due:
+            self._push(stream, known, until)
+
+    def drop(self, known: Known) -> None:
+        """Forget it."""
+        known.gone = True
+        self._live -= 1
+        if len(self._first) > 2 * self._live + 64:  # one silent stream must not keep all that came and went after it
+            self._first = [entry for entry in self._first if not entry[2].gone]
+            heapq.heapify(self._first)
+
+    def next_due(self) -> int | None:
+        """Watermark at which something falls due next; None: nothing is known."""
+        due = self._due
+        while due:
+            deadline, _, stream, known = due[0]
+            if known.gone or deadline != known.due:
+                heapq.heappop(due)
+                continue
+            until = known.until(self.bounds)
+            if until <= deadline:
+                return deadline
+            heapq.heappop(due)
+            self._push(stream, known, until)
+        return None
+
+    def pop_due(self, watermark: int) -> list[tuple[Stream, Known]]:
+        """Take out what has fallen due, oldest first offset first."""
+        found: list[tuple[Stream, Known]] = []
+        if not self._due or self._due[0][0] > watermark:
+            return found
+        while (deadline := self.next_due()) is not None and deadline <= watermark:
+            _, _, stream, known = heapq.heappop(self._due)
+            known.due = 0
+            found.append((stream, known))
+        found.sort(key=lambda entry: entry[1].first)
+        return found
+
+    def back(self, stream: Stream, known: Known) -> None:
+        """Put back what was taken out and stays known under a later deadline."""
+        self._push(stream, known, known.until(self.bounds))
+
+    def oldest(self) -> Known | None:
+        """What holds W: the smallest first offset."""
+        first = self._first
+        while first and first[0][2].gone:
+            heapq.heappop(first)
+        return first[0][2] if first else None
+
+    def reset(self, bounds: Bounds, streams: Iterable[Stream]) -> None:
+        """Make all deadlines anew under other settings."""
+        self.bounds = bounds
+        self._due = []
+        for stream in streams:
+            for known in everything(stream):
+                self._push(stream, known, known.until(bounds))
+
+    def _push(self, stream: Stream, known: Known, until: int) -> None:
+        self._count += 1
+        known.due = until
+        heapq.heappush(self._due, (until, self._count, stream, known))
+
+
+def everything(stream: Stream) -> list[Known]:
+    """All that is known under a key, each once."""
+    found = {id(known): known for known in stream.closed.values()}
+    for known in (stream.open, stream.request):
+        if known is not None:
+            found[id(known)] = known
+    return list(found.values())
