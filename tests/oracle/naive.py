@@ -115,9 +115,8 @@ def verdicts_of(state: Log, response: Response) -> list[Sorted]:
     for verdict in reading.run():
         arguments = (verdict.use.final or {}).get("arguments") if verdict.reason == "ok" else None
         offset = state.offsets[verdict.token[0]]
-        lines.append(
-            Sorted(verdict.token, Decision(offset, response.key, response.rid, verdict.call_id, verdict.reason, arguments))
-        )
+        named = response.name_at(verdict.token)
+        lines.append(Sorted(verdict.token, Decision(offset, response.key, named, verdict.call_id, verdict.reason, arguments)))
     return lines
 
 
@@ -219,7 +218,8 @@ def hear(state: Log, key: str, event: Event) -> None:
         adopts = current is not None and current.rid is None and named is None
         if current is not None and (mine or adopts):
             current.events.append(event)
-            current.rid = current.rid if current.rid is not None else rid
+            if current.rid is None:
+                current.rid, current.named_at = rid, event.token
             current.last_was_terminal = True
             close(state, current, ending(event), event.token)
         elif named is not None:

@@ -64,6 +64,12 @@ class Response:
     """`completed`, `incomplete`, `failed`, `superseded`, `timeout`, `limit`; empty while open."""
     ended_at: Token = ()
     last_was_terminal: bool = False
+    named_at: Token = ()
+    """Where a nameless response got its name from its terminal event (rule 15)."""
+
+    def name_at(self, token: Token) -> str | None:
+        """Its id as far as it was known there."""
+        return self.rid if token >= self.named_at else None
 
 
 @dataclass
