@@ -92,6 +92,8 @@ def _fast_event(value: bytes) -> Event | None:
         return None
     if event.item is not None or event.response is not None:
         _drop_nulls(event)
+        if event.response is not None and not _is_text(value):
+            return None
     return event
 
 
@@ -105,9 +107,23 @@ def _fast_events(value: bytes) -> Event | list[Part] | None:
         if event.type not in EVENT_TYPES or event.specversion is not None:
             return None
         _drop_nulls(event)
-    if len(value) > _SHALLOW_BYTES and slow_json.too_deep(value):
+    if (len(value) > _SHALLOW_BYTES and slow_json.too_deep(value)) or not _is_text(value):
         return None
     return events[0] if len(events) == 1 else list[Part](events)
+
+
+def _is_text(value: bytes) -> bool:
+    """Say whether a value is UTF-8. The typed decoder does not look at what it skips or hands over unparsed.
+
+    For skipped texts that is right (rule 26); but tools are read later, and must be readable then.
+    """
+    if value.isascii():
+        return True
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _drop_nulls(event: Event) -> None:

@@ -11,7 +11,7 @@ from processor.core.reasons import Cause
 from processor.core.slow_json import NotReadableError
 
 _BOM = b"\xef\xbb\xbf"
-_RECOGNISED = re.compile(rb"(?:\xef\xbb\xbf)?(?:.*[\r\n])?(?::|(?:data|event|id|retry):)", re.DOTALL)
+_RECOGNISED = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])(?:data|event|id|retry)?:")
 _FIELDS = frozenset((b"data", b"event", b"id", b"retry"))
 _DEFAULT_LABEL = b"message"
 """What the standard calls a frame that has no `event:` line."""
@@ -28,7 +28,7 @@ class Frame(Struct, frozen=True):
 
 def recognised(value: bytes) -> bool:
     """Say whether a value is Server-Sent-Events text: some line of it is a comment or has one of the standard's fields."""
-    return _RECOGNISED.match(value) is not None
+    return _RECOGNISED.search(value) is not None
 
 
 def frames(value: bytes) -> list[Frame]:
