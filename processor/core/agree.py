@@ -72,7 +72,7 @@ def claim_final(call: Call, item: Item, bounds: Bounds) -> int:
             _contradict(call, "arguments", "the final piece")
         if call.deltas and arguments is not None:
             joined = join(call.deltas)
-            if joined and joined != arguments:
+            if joined not in _SILENT and joined != arguments:
                 call.conflict = call.conflict or "the joined deltas are not the arguments of the final piece"
     call.arguments = None
     call.deltas = []

@@ -33,7 +33,7 @@ def repeated(response: Response, event: Event, tally: Tally) -> bool:
 
 
 def passed(response: Response, number: Any, tally: Tally) -> None:
-    """An event of another type: it raises the highest number and is never compared."""
+    """Take note of an event of another type: it raises the highest number and is never compared."""
     if type(number) is int and response.highest_number < number <= _HIGHEST and not response.unnumbered:
         if number > response.highest_number + 1 and response.highest_number >= 0:
             tally.gaps += 1

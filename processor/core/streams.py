@@ -22,6 +22,7 @@ _ITEM_EVENTS: dict[str, Callable[[Response, Event, Context], None]] = {
     "response.output_item.done": assemble.finish,
     "response.function_call_arguments.done": assemble.give_arguments,
 }
+_ANNOUNCING = ("response.output_item.added", "response.output_item.done")
 _TERMINAL = {
     "response.completed": Input.RELEASED,
     "response.incomplete": Input.CUT_OFF,
@@ -113,6 +114,9 @@ class Streams:
         if known is None:
             if self._late(stream, ctx, terminal=False):
                 return
+            if event.item is None and event.type in _ANNOUNCING:
+                ctx.tally.null_items += 1  # rule 1: ignored, so it begins nothing either
+                return
             known = self._open(stream, None, ctx)
         response = known.open
         if response is None:
@@ -129,7 +133,11 @@ class Streams:
             lifecycle(stream, event, ctx)
         elif stream.open is not None and stream.open.open is not None:
             self._renew(stream, ctx)
-            numbers.passed(stream.open.open, event.sequence_number, ctx.tally)
+            response = stream.open.open
+            numbers.passed(response, event.sequence_number, ctx.tally)
+            index = event.output_index
+            if type(index) is int and index > response.highest_index:
+                response.highest_index = index
         elif stream.closed:  # no item event: it renews what is known and is not counted as late
             self._touch_closed(stream, next(reversed(stream.closed.values())), ctx, terminal=False)
 

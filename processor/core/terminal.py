@@ -44,9 +44,11 @@ def end_unlisted(response: Response, fact: Input, ctx: Context) -> None:
 
 
 def _end_all(response: Response, fact: Input, cut: list[Call], ctx: Context) -> None:
+    unfinished: set[str] = set()
     for call in response.items:
-        if call.state in UNFINISHED and any(i in response.finished for i in call.call_ids):
-            call.absorbed = True  # rule 3: nothing is decided twice for one call_id
+        if call.state in UNFINISHED:  # rule 3: nothing is decided twice for one call_id
+            call.absorbed = any(i in response.finished or i in unfinished for i in call.call_ids)
+            unfinished.update(call.call_ids)
         own = fact if fact is not Input.CUT_OFF or any(call is c for c in cut) else Input.RELEASED
         conclude(response, call, own, ctx)
 
@@ -62,7 +64,8 @@ def _entries(output: list[Item | None] | None, ctx: Context) -> list[_Entry]:
 
 
 def _match(response: Response, entries: list[_Entry], ctx: Context) -> None:
-    streamed = [c for c in response.items if c.kind in DECIDABLE and not c.absorbed]
+    # Pieces that no event announced are no call's: they end by themselves (rule 5).
+    streamed = [c for c in response.items if c.kind in DECIDABLE and not c.absorbed and c.state is not State.EARLY]
     matched: list[Call] = []
     ids = {e.item.call_id: None for e in entries if type(e.item.call_id) is str and e.item.call_id}
     for call_id in ids:
@@ -72,7 +75,7 @@ def _match(response: Response, entries: list[_Entry], ctx: Context) -> None:
             _match_uses(response, uses, [e for e in entries if e.item.call_id == call_id and not e.used], ctx)
     rest = [c for c in streamed if not any(c is m for m in matched)]
     _match_unidentified(response, [c for c in rest if not c.call_ids], entries, ctx)
-    _match_renamed([c for c in rest if c.call_ids], entries, ctx)
+    _match_renamed(response, [c for c in rest if c.call_ids], entries, ctx)
     for entry in entries:
         if not entry.used:
             entry.used = True
@@ -101,31 +104,31 @@ def _match_uses(response: Response, uses: list[Call], entries: list[_Entry], ctx
 
 
 def _match_unidentified(response: Response, calls: list[Call], entries: list[_Entry], ctx: Context) -> None:
-    """Without a call_id the type and the place tell: the same index, else the order among entries without one."""
-    for call in calls:
-        entry = next((e for e in entries if not e.used and e.place == call.index and _same_type(call, e.item)), None)
+    """Without a call_id the type and the place among its type tell."""
+    for call in sorted(calls, key=lambda c: -1 if c.index is None else c.index):
+        entry = next((e for e in entries if not e.used and not e.item.call_id and e.item.type == call.type), None)
         if entry is None:
-            entry = next((e for e in entries if not e.used and not e.item.call_id and _same_type(call, e.item)), None)
-        if entry is None and call.final is not None:
             entry = next((e for e in entries if not e.used and _same_request(call, e.item, ctx)), None)
         if entry is not None:
             _list(response, call, entry, ctx)
 
 
-def _match_renamed(calls: list[Call], entries: list[_Entry], ctx: Context) -> None:
+def _match_renamed(response: Response, calls: list[Call], entries: list[_Entry], ctx: Context) -> None:
     """A call listed with its name and arguments under another call_id: one decision (rule 4)."""
     for call in calls:
         entry = next((e for e in entries if not e.used and e.item.call_id and _same_request(call, e.item, ctx)), None)
         if entry is None:
             continue
         entry.used, entry.call = True, call
-        if call.state is not State.DONE:
+        if call.state is not State.DONE and call.state not in UNFINISHED:
             continue
         if "call_id_renamed" in ctx.bounds.tolerate:
             call.renamed = entry.item.call_id
+            call.call_ids.append(entry.item.call_id)
             call.tolerated.append("call_id_renamed")
         else:
             call.conflict = call.conflict or "call_id differs: the terminal event lists it under another one"
+        _list(response, call, entry, ctx)
 
 
 def _list(response: Response, call: Call, entry: _Entry, ctx: Context) -> None:
@@ -153,10 +156,6 @@ def _cut_off(response: Response, output: list[Item | None] | None, entries: list
     if output and entries and entries[-1].place == len(output) - 1 and entries[-1].call is not None:
         cut.append(entries[-1].call)
     return cut
-
-
-def _same_type(call: Call, item: Item) -> bool:
-    return call.type == item.type or (call.type is None and call.final is None)
 
 
 def _same_request(call: Call, item: Item, ctx: Context) -> bool:
