@@ -1,24 +1,232 @@
-"""The decision record: what is published for one call, and its deterministic id (design section 2, rule 32)."""
+"""The decision record: what is published for one call, and its deterministic id (design section 2, rule 32).
 
-from enum import StrEnum
+Owns the fields of decisions and dead letters, their headers and their encoding. It judges nothing; nothing that is in a call
+makes it raise, and argument values go only where the setting `arguments` lets them.
+"""
+
+import hashlib
+from typing import Any, Final
 
 from msgspec import Struct
 
+from processor.core.arguments import compact
+from processor.core.candidate import Candidate
+from processor.core.canonical import canonical, sha256
+from processor.core.engines import Flaw
+from processor.core.events import Unreadable
+from processor.core.feedback import feedback_text
+from processor.core.gate import Gate, Verdict
+from processor.core.json_text import encode
+from processor.core.outgoing import MAX_HEADER_BYTES, Outgoing, Record, Route, decision_headers, key_bytes
+from processor.core.outgoing import dead_letter as keep_dead_letter
+from processor.core.reasons import Reason
+from processor.core.signals import Tally
+from processor.core.stamp import Stamps
 
-class Route(StrEnum):
-    """Which output topic."""
-
-    APPROVED = "approved"
-    REJECTED = "rejected"
-    DEAD_LETTER = "dead_letter"
+MAX_TEXT: Final = 512
+"""Characters that are left of a text in a rejection that would not fit otherwise."""
 
 
-class Outgoing(Struct, gc=False):
-    """One record to publish, encoded."""
+class Source(Struct, frozen=True, gc=False):
+    """Where a call was read."""
 
-    route: Route
-    key: bytes | None
-    value: bytes | None
-    headers: list[tuple[str, bytes | None]]
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+
+
+class PortableItem(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """The approved call, ready to be sent back with its `function_call_output`."""
+
+    type: str
+    id: str | None = None
+    call_id: str
+    name: str
+    namespace: str | None = None
+    arguments: str
+    status: str
+
+
+class FeedbackItem(Struct, frozen=True, gc=False):
+    """A ready `function_call_output` for a call that was rejected though completed."""
+
+    type: str
+    call_id: str
+    output: str
+
+
+class Decision(Struct, kw_only=True, omit_defaults=True):
+    """The value of a decision record; what a decision does not have is left out, except for the first eight fields."""
+
+    decision: str
     reason: str
-    """The decision's reason, or the dead letter's cause: for metrics and replay."""
+    id: str
+    call_id: str | None
+    name: str | None
+    stream: str | None
+    response_id: str | None
+    toolset: str | None
+    namespace: str | None = None
+    detail: str = ""
+    errors: tuple[Flaw, ...] = ()
+    arguments: Any = None
+    item: PortableItem | None = None
+    feedback: FeedbackItem | None = None
+    model: str | None = None
+    tool_schema: str | None = None
+    would_reject: str | None = None
+    tolerated: tuple[str, ...] = ()
+    normalised: bool = False
+    source: Source
+    event_time: str | None
+    decided_at: str | None
+
+
+_CODES: Final = {reason: reason.value for reason in Reason}
+
+
+class Decider:
+    """Gate and decide in one: the `Judge` of a partition."""
+
+    def __init__(self, gate: Gate) -> None:
+        """Judge with this gate; `tally` is where it counts, and can be replaced at any time."""
+        self.gate = gate
+        self.tally = Tally()
+        self._arguments = gate.settings.arguments
+        self._max_bytes = gate.settings.max_decision_bytes
+        self._stamp_event = Stamps()
+        self._stamp_decided = Stamps()
+
+    def __call__(self, candidate: Candidate, topic: str, partition: int, now_ms: int) -> Outgoing:
+        """Judge one call, count it, and encode its decision."""
+        verdict = self.gate.judge(candidate)
+        value, size = self._encode(candidate, verdict, topic, partition, now_ms)
+        if verdict.reason is Reason.OK and size > self._max_bytes:
+            verdict = Verdict(
+                reason=Reason.LIMIT,
+                detail=f"its decision takes {size} bytes, the bound is {self._max_bytes}",
+                toolset=verdict.toolset,
+                tools=verdict.tools,
+                tolerated=verdict.tolerated,
+            )
+            value, size = self._encode(candidate, verdict, topic, partition, now_ms)
+        self._count(candidate, verdict)
+        approved = verdict.reason is Reason.OK
+        return Outgoing(
+            Route.APPROVED if approved else Route.REJECTED,
+            key_bytes(candidate.stream),
+            value,
+            decision_headers(candidate, verdict.reason, approved=approved),
+            _CODES[verdict.reason],
+        )
+
+    def dead_letter(self, record: Record, unreadable: Unreadable, topic: str, partition: int) -> Outgoing:
+        """Keep a record that cannot be read, with the cause."""
+        return keep_dead_letter(record, unreadable, topic, partition)
+
+    def _encode(self, call: Candidate, verdict: Verdict, topic: str, partition: int, now_ms: int) -> tuple[bytes, int]:
+        """Value of the record, and the size of the whole record; a rejection is cut down until it fits."""
+        decision = self._decision(call, verdict, topic, partition, now_ms)
+        value = encode(decision)
+        around = len(call.stream or "") * 3 + len(call.traceparent or b"") + len(call.tracestate or b"") + _OVERHEAD
+        if len(value) + around > self._max_bytes and verdict.reason is not Reason.OK:
+            value = encode(_cut(decision))
+        return value, len(value) + around
+
+    def _decision(self, call: Candidate, verdict: Verdict, topic: str, partition: int, now_ms: int) -> Decision:
+        approved = verdict.reason is Reason.OK
+        tools = verdict.tools
+        call_id = call.call_id
+        name = call.name if isinstance(call.name, str) else None
+        namespace = call.namespace if isinstance(call.namespace, str) else None
+        decision = Decision(
+            decision="approved" if approved else "rejected",
+            reason=_CODES[verdict.reason],
+            id=decision_id(call),
+            call_id=call_id,
+            name=name,
+            stream=call.stream,
+            response_id=call.response_id,
+            toolset=verdict.toolset,
+            namespace=namespace,
+            detail=verdict.detail,
+            errors=verdict.flaws,
+            model=call.model,
+            tool_schema=tools[0].sha256 if len(tools) == 1 else _join(verdict),
+            would_reject=None if verdict.would_reject is None else _CODES[verdict.would_reject],
+            tolerated=verdict.tolerated,
+            normalised=verdict.normalised,
+            source=Source(topic, partition, call.first_offset, call.last_offset),
+            event_time=self._stamp_event(call.event_time),
+            decided_at=self._stamp_decided(now_ms),
+        )
+        if approved:
+            decision.arguments = verdict.arguments
+            decision.item = PortableItem(
+                type="function_call",
+                id=call.item_id if isinstance(call.item_id, str) else None,
+                call_id=call_id or "",
+                name=name or "",
+                namespace=namespace,
+                arguments=verdict.arguments or "",
+                status="completed",
+            )
+        else:
+            self._explain(call, verdict, decision)
+        return decision
+
+    def _explain(self, call: Candidate, verdict: Verdict, decision: Decision) -> None:
+        """What only a rejection has: its arguments by policy, and feedback where the call itself was complete."""
+        if self._arguments == "include":
+            text = call.arguments
+            decision.arguments = text if isinstance(text, str) or compact(text) is not None else None
+        elif self._arguments == "hash" and call.arguments is not None:
+            text = call.arguments
+            raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else None
+            decision.arguments = "sha256:" + (sha256(text) if raw is None else hashlib.sha256(raw).hexdigest())
+        # Up to `conflict` the fault lies in how the call came about, and a model cannot correct what it did not do wrong.
+        if call.fault is None and call.call_id:
+            text = feedback_text(verdict)
+            if text is not None:
+                decision.feedback = FeedbackItem("function_call_output", call.call_id, text)
+
+    def _count(self, call: Candidate, verdict: Verdict) -> None:
+        """Count what only the gate knows; the pipeline counts the decisions themselves, assembly its tolerances."""
+        tally = self.tally
+        if verdict.would_reject is not None:
+            tally.would_reject[_CODES[verdict.would_reject]] += 1
+        if verdict.tolerated:
+            tally.tolerated.update(verdict.tolerated[len(call.tolerated) :])
+        tally.disagreements += verdict.disagreement
+        tally.unknown_tool_choice += verdict.unknown_choices
+
+
+_OVERHEAD: Final = 4 * MAX_HEADER_BYTES
+"""Room for the other headers and Kafka's own framing."""
+
+
+def decision_id(call: Candidate) -> str:
+    """Deterministic id of a call's decision (rule 32): the same for every verdict on it, whatever offset it was read at."""
+    which: Any = call.call_id or call.output_index
+    parts = [call.stream, call.response_id, which, call.salt]
+    if call.response_id is not None:
+        return hashlib.sha256(encode(parts)).hexdigest()
+    return hashlib.sha256(canonical([*parts, call.name, call.arguments])).hexdigest()
+
+
+def _join(verdict: Verdict) -> str | None:
+    """Hashes of several schemas that all had to be satisfied, joined by `+`, each once; None where there is none."""
+    return "+".join(dict.fromkeys(tool.sha256 for tool in verdict.tools)) or None
+
+
+def _cut(decision: Decision) -> Decision:
+    """A rejection without what can be done without: it must always fit."""
+    decision.arguments = None
+    decision.errors = ()
+    decision.feedback = None
+    for field in ("call_id", "name", "namespace", "detail", "stream", "response_id", "model"):
+        text = getattr(decision, field)
+        if isinstance(text, str) and len(text) > MAX_TEXT:
+            setattr(decision, field, text[:MAX_TEXT])
+    return decision

@@ -1,0 +1,121 @@
+"""Argument text to value: the one reader of what callgate approves, I-JSON (RFC 7493) as rule 31 has it.
+
+Owns the question "would every other JSON parser read exactly this value out of this text?". A cheap proof covers most texts
+(msgspec's strict parser, then arithmetic that shows names unique and numbers harmless); whatever the proof does not cover goes
+to `strict.py`, the slow reader that is the authority and says what is wrong, and where. It must never raise, whatever the text
+is, and never put a value into a detail.
+"""
+
+import json
+import re
+from typing import Any, Final
+
+import msgspec
+
+from processor.core.reasons import Reason
+from processor.core.strict import Fault, read_strictly
+
+MAX_BYTES: Final = 1 << 20
+"""Default bound on the UTF-8 bytes of one call's arguments (rule 31); over, not at, the bound is `limit`."""
+MAX_DEPTH: Final = 64
+"""Default bound on nesting (rule 31); over, not at, the bound is `limit`."""
+DEEPEST: Final = 512
+"""The largest depth that can be configured: validators behind this reader recurse on the C stack."""
+
+_EXACT: Final = 1 << 53
+"""Every integer up to here is a double."""
+
+_decode = msgspec.json.Decoder().decode
+_STRING: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_BRACKET: Final = re.compile(r"[\[\]{}]")
+_DOUBTFUL: Final = re.compile(r"[0-9][0-9.]{15}|[0-9][eE]")
+"""A number with an exponent, or with more digits than every double carries (15 significant ones always survive)."""
+_NUMBER: Final = re.compile(r"-?[0-9][0-9.eE+-]*+")
+_UNSURE: Final = -1
+
+
+def read(text: str, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Any:
+    """Read one text: the value, or a `Fault` with reason `limit` or `arguments_parse`.
+
+    Size and depth are checked before anything is parsed.
+    """
+    length = len(text)
+    if length > max_bytes or not text.isascii():
+        size = _utf8_bytes(text)
+        if size > max_bytes:
+            return Fault(Reason.LIMIT, f"{size} bytes of arguments, the bound is {max_bytes}")
+    if length > max_depth and text.count("[") + text.count("{") > max_depth and (at := _too_deep(text, max_depth)) is not None:
+        return Fault(Reason.LIMIT, f"nested deeper than {max_depth} at byte {_utf8_bytes(text[:at])}")
+    try:
+        value = _decode(text)
+    except (ValueError, RecursionError):
+        return read_strictly(text)
+    # Every member that the parser read has a colon of its own outside the strings. As many colons as members were kept: no
+    # name came twice. Colons inside strings only make this proof fail, never wrong; then the strings are cut out.
+    colons = text.count(":")
+    if type(value) is dict and len(value) == colons:
+        for part in value.values():
+            if type(part) is not str and part is not True and part is not False and part is not None:
+                break
+        else:
+            return value
+    members = _count_members(value, text)
+    if members != _UNSURE and (members == colons or members == _STRING.sub("", text).count(":")):
+        return value
+    return read_strictly(text)
+
+
+def compact(value: Any) -> str | None:
+    """Compact JSON text of a value, for the tolerance `arguments_object`; None where JSON cannot say it (NaN, infinities)."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def _utf8_bytes(text: str) -> int:
+    """Size in UTF-8 bytes; a lone surrogate counts 3."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _too_deep(text: str, max_depth: int) -> int | None:
+    """Index of the first bracket that goes over the bound; brackets inside strings do not count."""
+    masked = _STRING.sub(lambda match: "_" * (match.end() - match.start()), text)
+    depth = 0
+    for match in _BRACKET.finditer(masked):
+        if match.group() in "[{":
+            depth += 1
+            if depth > max_depth:
+                return match.start()
+        else:
+            depth -= 1
+    return None
+
+
+def _count_members(value: Any, text: str) -> int:
+    """Members of all objects in the value, or `_UNSURE` where a number may not survive a double."""
+    members = 0
+    checked = False
+    todo = [value]
+    for part in todo:
+        kind = type(part)
+        if kind is str:
+            continue
+        if kind is dict:
+            members += len(part)
+            todo.extend(part.values())
+        elif kind is list:
+            todo.extend(part)
+        elif kind is int:
+            if not -_EXACT <= part <= _EXACT:
+                return _UNSURE
+        elif kind is float and not checked:
+            if _DOUBTFUL.search(text) and not _all_shortest(text):
+                return _UNSURE
+            checked = True
+    return members
+
+
+def _all_shortest(text: str) -> bool:
+    """Whether each doubtful number of a valid JSON text is written in the double's shortest form, as most printers do."""
+    return all(repr(float(number)) == number for number in _NUMBER.findall(_STRING.sub("", text)) if _DOUBTFUL.search(number))

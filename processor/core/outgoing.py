@@ -1,0 +1,100 @@
+"""The records to publish: their routes, keys and headers, and dead letters whole.
+
+Owns the headers of the output topics (design section 2). It encodes no decision.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from processor.core.candidate import Candidate
+from processor.core.events import Unreadable
+from processor.core.reasons import Reason
+
+MAX_HEADER_BYTES: Final = 1024
+"""Bytes of a header made from a call's own text; the value holds it in full."""
+
+
+class Route(StrEnum):
+    """Which output topic."""
+
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    DEAD_LETTER = "dead_letter"
+
+
+class Outgoing(Struct, gc=False):
+    """One record to publish, encoded."""
+
+    route: Route
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    reason: str
+    """The decision's reason, or the dead letter's cause: for metrics and replay."""
+
+
+class Record(Protocol):
+    """What a dead letter needs of an input record."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+
+
+_JSON: Final = ("content-type", b"application/json")
+_APPROVED: Final = ("decision", b"approved")
+_REJECTED: Final = ("decision", b"rejected")
+_REASONS: Final = {reason: ("reason", reason.value.encode()) for reason in Reason}
+
+
+def dead_letter(record: Record, unreadable: Unreadable, topic: str, partition: int) -> Outgoing:
+    """The record as it was read, with the cause in headers; `topic` and `partition` are those it was read from."""
+    headers = [
+        *record.headers,
+        ("callgate-cause", unreadable.cause.value.encode()),
+        ("callgate-detail", _header(unreadable.detail)),
+        ("callgate-topic", topic.encode("utf-8", "backslashreplace")),
+        ("callgate-partition", str(partition).encode()),
+        ("callgate-offset", str(record.offset).encode()),
+        ("callgate-timestamp", str(record.timestamp).encode()),
+    ]
+    return Outgoing(Route.DEAD_LETTER, record.key, record.value, headers, unreadable.cause.value)
+
+
+def decision_headers(call: Candidate, reason: Reason, *, approved: bool) -> list[tuple[str, bytes | None]]:
+    """Headers of a decision: what a consumer filters by, and the trace."""
+    headers: list[tuple[str, bytes | None]] = [_APPROVED if approved else _REJECTED, _REASONS[reason]]
+    if call.call_id is not None:
+        headers.append(("call_id", _header(call.call_id)))
+    if isinstance(call.name, str):
+        headers.append(("name", _header(call.name)))
+    headers.append(_JSON)
+    if call.traceparent is not None:
+        headers.append(("traceparent", call.traceparent))
+    if call.tracestate is not None:
+        headers.append(("tracestate", call.tracestate))
+    return headers
+
+
+def _header(text: str) -> bytes:
+    """A text as a header value: never fails, never longer than the bound."""
+    raw = text.encode("utf-8", "backslashreplace")
+    return raw if len(raw) <= MAX_HEADER_BYTES else raw[:MAX_HEADER_BYTES].decode("utf-8", "ignore").encode()
+
+
+def key_bytes(stream: str | None) -> bytes | None:
+    """The key back as bytes; `surrogateescape` and lone surrogates go back to what they were."""
+    if stream is None:
+        return None
+    try:
+        return stream.encode()
+    except UnicodeEncodeError:
+        try:
+            return stream.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            return stream.encode("utf-8", "surrogatepass")

@@ -1,0 +1,223 @@
+"""The slow, strict reader of I-JSON: the authority on what is wrong with a text, and where (rule 31).
+
+Owns the grammar to the letter. It recurses nowhere, so depth costs memory only; it must never raise for any text and never
+quote from it: a fault names a kind and a byte offset.
+"""
+
+import re
+from decimal import Decimal
+from typing import Any, Final
+
+from msgspec import Struct
+
+from processor.core.reasons import Reason
+
+
+class Fault(Struct, frozen=True):
+    """Why a text is not the arguments of an approved call."""
+
+    reason: Reason
+    """`limit` or `arguments_parse`."""
+    detail: str
+    """For people: what was wrong and at which byte, never a value."""
+
+
+class _Wrong(Exception):
+    def __init__(self, what: str, at: int) -> None:
+        self.what = what
+        self.at = at
+
+
+_BLANK: Final = re.compile(r"[ \t\n\r]*+")
+_STRING: Final = re.compile(r'"((?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+)"')
+_STRING_START: Final = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
+_NUMBER: Final = re.compile(r"(-?)(0|[1-9][0-9]*+)(?:\.([0-9]++))?(?:[eE]([+-]?)([0-9]++))?")
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
+_LONE: Final = re.compile("[\ud800-\udfff]")
+_SHORT: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
+_WORDS: Final = (("true", True), ("false", False), ("null", None))
+_SURE_DIGITS: Final = 15
+"""Decimals of this many significant digits always come back from a double."""
+_SURE_EXPONENT: Final = 290
+_MOST_DIGITS: Final = 800
+"""No double has more significant decimal digits than 767."""
+_HUGE: Final = 400
+"""Beyond this power of ten everything is infinity or zero."""
+
+
+def read_strictly(text: str) -> Any:
+    """Read one text: the value, or a `Fault` with reason `arguments_parse`."""
+    lone = None if text.isascii() else _LONE.search(text)
+    try:
+        if lone:
+            raise _Wrong("a lone surrogate", lone.start())
+        return _Reader(text).document()
+    except _Wrong as wrong:
+        at = len(text[: wrong.at].encode("utf-8", "surrogatepass"))
+        return Fault(Reason.ARGUMENTS_PARSE, f"{wrong.what} at byte {at}")
+
+
+class _Reader:
+    """One pass over one text, with the open containers on a stack of its own."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def document(self) -> Any:
+        """Value of the whole text."""
+        root: list[Any] = []
+        stack: list[dict[str, Any] | list[Any]] = [root]
+        self.blank()
+        self.value(stack)
+        while len(stack) > 1:
+            self.step(stack)
+        self.blank()
+        if self.at < len(self.text):
+            raise _Wrong("something after the value", self.at)
+        return root[0]
+
+    def step(self, stack: list[Any]) -> None:
+        """Go on inside the innermost container: after one of its values, or at its start."""
+        top = stack[-1]
+        closer = "}" if type(top) is dict else "]"
+        self.blank()
+        mark = self.text[self.at : self.at + 1]
+        if mark == closer:
+            self.at += 1
+            stack.pop()
+            return
+        if top:
+            if mark != ",":
+                raise _Wrong(self.missing(f"a comma or {closer}"), self.at)
+            self.at += 1
+            self.blank()
+        if type(top) is dict:
+            self.member(stack, top)
+        else:
+            self.value(stack)
+
+    def member(self, stack: list[Any], top: dict[str, Any]) -> None:
+        """Read a name, its colon and its value."""
+        begin = self.at
+        if self.text[begin : begin + 1] != '"':
+            raise _Wrong(self.missing("a member name"), begin)
+        name = self.string()
+        if name in top:
+            raise _Wrong("a duplicate member name", begin)
+        self.blank()
+        if self.text[self.at : self.at + 1] != ":":
+            raise _Wrong(self.missing("a colon"), self.at)
+        self.at += 1
+        self.blank()
+        top[name] = None
+        self.value(stack, name)
+
+    def value(self, stack: list[Any], name: str | None = None) -> None:
+        """Read a scalar, or open a container, as the next value of the innermost one."""
+        mark = self.text[self.at : self.at + 1]
+        value: Any
+        opened = mark in {"{", "["}
+        if opened:
+            value = {} if mark == "{" else []
+            self.at += 1
+        elif mark == '"':
+            value = self.string()
+        else:
+            value = self.scalar()
+        if name is None:
+            stack[-1].append(value)
+        else:
+            stack[-1][name] = value
+        if opened:
+            stack.append(value)
+
+    def scalar(self) -> Any:
+        """Read a number or one of the three words."""
+        match = _NUMBER.match(self.text, self.at)
+        if match:
+            number = survivor(match)
+            if number is None:
+                raise _Wrong("a number that a double does not carry", self.at)
+            self.at = match.end()
+            return number
+        for word, value in _WORDS:
+            if self.text.startswith(word, self.at):
+                self.at += len(word)
+                return value
+        raise _Wrong(self.missing("a value"), self.at)
+
+    def string(self) -> str:
+        """Read a string, escapes resolved."""
+        begin = self.at
+        match = _STRING.match(self.text, begin)
+        if match is None:
+            start = _STRING_START.match(self.text, begin)
+            at = start.end() if start else begin
+            if at >= len(self.text):
+                raise _Wrong("the text ends inside a string,", at)
+            raise _Wrong("a bad escape" if self.text[at] == "\\" else "a control character in a string", at)
+        self.at = match.end()
+        body = match.group(1)
+        if "\\" not in body:
+            return body
+        plain = _ESCAPE.sub(_unescape, body)
+        if _LONE.search(plain):
+            try:
+                plain = plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+            except UnicodeDecodeError:
+                raise _Wrong("a lone surrogate escape in the string", begin) from None
+        return plain
+
+    def blank(self) -> None:
+        """Skip white space."""
+        match = _BLANK.match(self.text, self.at)
+        if match:
+            self.at = match.end()
+
+    def missing(self, what: str) -> str:
+        """Say what was expected; never what was there."""
+        return f"the text ends where {what} should be," if self.at >= len(self.text) else f"{what} expected"
+
+
+def _unescape(match: re.Match[str]) -> str:
+    code = match.group(1)
+    return chr(int(code, 16)) if code else _SHORT[match.group(2)]
+
+
+def survivor(match: re.Match[str]) -> int | float | None:
+    """Value of a number that survives a double: equal to it exactly, or its shortest form (as numbers); else None."""
+    sign, whole, fraction, exponent_sign, exponent = match.groups()
+    digits = (whole + (fraction or "")).lstrip("0")
+    significant = digits.rstrip("0")
+    if not significant:
+        return 0 if fraction is None and exponent is None else float(sign + "0")
+    power = (exponent or "").lstrip("0")
+    if len(power) > 9:
+        return None
+    scale = int(power or "0") * (-1 if exponent_sign == "-" else 1) - len(fraction or "") + len(digits) - len(significant)
+    first = scale + len(significant)
+    if len(significant) > _MOST_DIGITS or not -_HUGE < first < _HUGE:
+        return None
+    number = float(f"{sign}{significant}e{scale}")
+    if not _carries(number, sign, significant, scale, first):
+        return None
+    return int(sign + whole) if fraction is None and exponent is None else number
+
+
+def _carries(number: float, sign: str, significant: str, scale: int, first: int) -> bool:
+    """Whether the double is this decimal: exactly, or by the shortest form that reads back as it."""
+    if len(significant) <= _SURE_DIGITS and -_SURE_EXPONENT < first < _SURE_EXPONENT:
+        return True
+    if number in {float("inf"), float("-inf"), 0.0}:
+        return False
+    written = (1 if sign else 0, significant, scale)
+    return written in (_normal(Decimal(number)), _normal(Decimal(repr(number))))
+
+
+def _normal(number: Decimal) -> tuple[int, str, int]:
+    """Sign, significant digits and scale with no zeros at either end."""
+    sign, digits, exponent = number.as_tuple()
+    text = "".join(map(str, digits))
+    bare = text.rstrip("0")
+    return sign, bare, int(exponent) + len(text) - len(bare)
