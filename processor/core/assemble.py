@@ -148,17 +148,13 @@ def _index(event: Event) -> int | None:
 
 
 def _begin(response: Response, index: int | None, state: State, ctx: Context) -> Call:
-    call = Call(state=state, index=index, kind=Kind.CALL, first=_offset(ctx))
+    call = Call(state=state, index=index, kind=Kind.CALL, first=ctx.offset)
     response.items.append(call)
     response.buffered_bytes += ITEM_BYTES
     if index is not None:
         response.latest[index] = call
         response.highest_index = max(response.highest_index, index)
     return call
-
-
-def _offset(ctx: Context) -> int:
-    return ctx.offset if ctx.offset is not None else 0
 
 
 def _identify(response: Response, call: Call, item: Item, ctx: Context) -> None:

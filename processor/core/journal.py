@@ -11,8 +11,7 @@ from processor.core.vocabulary import FUNCTION_CALL_OUTPUT, Kind, item_label, jo
 
 def judge(journal: Journal, key: str | None, ctx: Context) -> None:
     """Decide every item; in an array an output with no completed call of its call_id before it is `identity`."""
-    offset = ctx.offset if ctx.offset is not None else 0
-    response = Response(None, key, offset)
+    response = Response(None, key, ctx.offset)
     for place, item in enumerate(journal.items):
         kind = journal_kind(item)
         if kind is Kind.OUTPUT and item.type == FUNCTION_CALL_OUTPUT and not journal.single:

@@ -15,13 +15,12 @@ from processor.core.decide import Outgoing
 from processor.core.decode import decode, needs_stream, stream_id
 from processor.core.events import Decoded, Event, Journal, Mislabelled, Part, Request, Unreadable, WholeResponse
 from processor.core.limits import Bounds
-from processor.core.machine import UNFINISHED
 from processor.core.offsets import Commit, Switch
 from processor.core.reasons import Cause
+from processor.core.responses import Responses
 from processor.core.signals import Tally
-from processor.core.state import Context, Known, Stream
+from processor.core.state import NO_RECORD, Context, Known, Stream
 from processor.core.streams import Streams
-from processor.core.timetable import everything
 
 _NO_STREAM = Unreadable(Cause.NO_KEY, "no record key, no configured header, no response id")
 
@@ -73,6 +72,7 @@ class Partition:
         self._judge = judge
         self._context = Context(bounds, self.tally)
         self._streams = Streams(bounds)
+        self._responses = Responses(self._streams)
         self._resumed: Commit | None = None
         self._script: list[tuple[int, int, Bounds | None]] = []
         self._moves: tuple[tuple[int, int], ...] = ()
@@ -85,6 +85,7 @@ class Partition:
         context = self._context
         self.position = offset
         self._streams = Streams(self._configured if commit is None else commit.bounds)
+        self._responses = Responses(self._streams)
         self._outbox = []
         context.out.clear()
         self._resumed, self._script = None, []
@@ -153,8 +154,9 @@ class Partition:
         due = self._streams.timetable.next_due()
         if due is None or due > wall_ms:
             return False
-        moves = offsets.with_move(self._moves_after(wall_ms), self.position, wall_ms)
-        after = offsets.trim(replace(self._commit_at(self._oldest_after(wall_ms), wall_ms), moves=moves))
+        moves = offsets.with_move(self._moves, self.position, wall_ms)
+        oldest = self._streams.oldest_after(wall_ms, context.bounds)
+        after = offsets.trim(replace(self._commit_at(oldest, wall_ms), moves=moves))
         if not offsets.fits(after):
             return False  # E is full: idle expiry waits
         self._moves = moves
@@ -166,7 +168,7 @@ class Partition:
         """Everything open has fallen silent for good (replay)."""
         context, bounds = self._context, self._context.bounds
         at = context.watermark
-        context.offset, context.headers, context.base, context.timestamp = None, (), at, at
+        context.offset, context.headers, context.base, context.timestamp = NO_RECORD, (), at, at
         context.watermark = at + bounds.stream_timeout_ms + bounds.closed_memory_ms
         self._streams.advance(context)
         self._emit(now_ms)
@@ -186,17 +188,7 @@ class Partition:
 
     def counts(self) -> dict[str, int]:
         """Gauges: keys, open and known responses, waiting requests, open calls, buffered bytes. Walks everything."""
-        found = {"streams": 0, "open_responses": 0, "known_responses": 0, "requests": 0, "open_calls": 0, "buffered_bytes": 0}
-        for stream in self._streams.by_key.values():
-            found["streams"] += 1
-            found["requests"] += stream.request is not None
-            found["known_responses"] += len(everything(stream)) - (stream.open is not None) - (stream.request is not None)
-            if stream.open is not None and stream.open.open is not None:
-                response = stream.open.open
-                found["open_responses"] += 1
-                found["open_calls"] += sum(call.state in UNFINISHED for call in response.items)
-                found["buffered_bytes"] += response.buffered_bytes
-        return found
+        return self._streams.counts()
 
     @property
     def pending_bounds(self) -> bool:
@@ -223,7 +215,7 @@ class Partition:
             return decoded
         key = stream_id(record.key, record.headers, context.bounds.key_header, decoded)
         if type(decoded) is Event and key is not None:
-            streams.read(streams.touch(key, context), decoded, context)
+            self._responses.read(streams.touch(key, context), decoded, context)
             return None
         return self._read_parts(decoded, key, context)
 
@@ -237,13 +229,13 @@ class Partition:
         for part in parts:
             match part:
                 case Event():
-                    self._streams.read(stream, part, context)
+                    self._responses.read(stream, part, context)
                 case WholeResponse():
-                    self._streams.read_whole(stream, part, context)
+                    self._responses.read_whole(stream, part, context)
                 case Journal():
                     journal.judge(part, key, context)
                 case Request():
-                    self._streams.read_request(stream, part, context)
+                    self._responses.read_request(stream, part, context)
                 case Mislabelled():
                     context.tally.mislabelled += 1
         return None
@@ -264,7 +256,7 @@ class Partition:
         context = self._context
         context.base = context.watermark
         context.watermark = max(context.watermark, watermark)
-        context.offset, context.timestamp, context.headers = None, context.watermark, ()
+        context.offset, context.timestamp, context.headers = NO_RECORD, context.watermark, ()
         self._streams.advance(context)
 
     def _follow(self, offset: int) -> None:
@@ -312,24 +304,3 @@ class Partition:
             bounds=self._bounds_at_w,
             switches=self._switches,
         )
-
-    def _moves_after(self, watermark: int) -> tuple[tuple[int, int], ...]:
-        oldest = self._oldest_after(watermark)
-        return tuple(move for move in self._moves if move[0] > (oldest.first if oldest is not None else self.position))
-
-    def _oldest_after(self, watermark: int) -> Known | None:
-        """What would hold W if the watermark stood there."""
-        oldest: Known | None = None
-        for stream in self._streams.by_key.values():
-            for known in everything(stream):
-                if oldest is not None and known.first >= oldest.first:
-                    continue
-                if known.until(self._context.bounds) > watermark or self._outlives(known, watermark):
-                    oldest = known
-        return oldest
-
-    def _outlives(self, known: Known, watermark: int) -> bool:
-        """An open response that falls silent is closed, and stays known for a while."""
-        bounds = self._context.bounds
-        silent = bounds.stream_timeout_ms + bounds.closed_memory_ms
-        return known.open is not None and known.act + silent > watermark

@@ -11,7 +11,7 @@ from processor.core.candidate import Candidate
 from processor.core.limits import Bounds
 from processor.core.machine import TABLE, Action, Input, State
 from processor.core.reasons import Reason
-from processor.core.state import Call, Context, Response
+from processor.core.state import NO_RECORD, Call, Context, Response
 from processor.core.vocabulary import Kind, item_kind
 
 _LONG_CALL_ID = 64
@@ -86,7 +86,7 @@ def candidate(
         tolerated=tuple(tolerated),
         salt=salt,
         first_offset=call.first,
-        last_offset=response.last if ctx.offset is None else ctx.offset,
+        last_offset=response.last if ctx.offset == NO_RECORD else ctx.offset,
         event_time=ctx.timestamp,
         traceparent=parent,
         tracestate=state,

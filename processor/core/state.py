@@ -15,6 +15,9 @@ from processor.core.machine import State
 from processor.core.signals import Tally
 from processor.core.vocabulary import Kind
 
+NO_RECORD = -1
+"""Offset that no record has."""
+
 ITEM_BYTES = 64
 """What an item costs against `max_response_bytes` beside its text, so that a million empty items are bounded too."""
 
@@ -82,8 +85,8 @@ class Response(Struct):
     """Highest sequence number; -1: none yet."""
     unnumbered: bool = False
     """Its sequence numbers stood still or restarted: they say nothing any more."""
-    numbers: array[int] = field(default_factory=lambda: array("q"))
-    prints: array[int] = field(default_factory=lambda: array("q"))
+    numbers: "array[int]" = field(default_factory=lambda: array("q"))
+    prints: "array[int]" = field(default_factory=lambda: array("q"))
     """Sequence numbers of the events that can change a decision, rising, and a print of each event (rule 12)."""
     tools: bytes | None = None
     """What the response echoed; else its request's."""
@@ -164,8 +167,8 @@ class Context(Struct):
     """Ms, after this record."""
     base: int = 0
     """Ms, before this record."""
-    offset: int | None = None
-    """Of this record; None in an idle move."""
+    offset: int = NO_RECORD
+    """Of this record; NO_RECORD in an idle move."""
     timestamp: int = 0
     """Of this record; of the idle move where there is no record."""
     headers: Any = ()

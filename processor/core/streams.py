@@ -1,40 +1,17 @@
-"""What is open and what is known under each key: which response an event belongs to, and when it is over.
+"""What is open and what is known under each key: the book that W is read from.
 
-Owns section 4 of the design from the response upwards, and rules 11 to 22. It decides no call by itself: it tells `assemble`
-what came and `terminal` how a response ended.
+Owns how something becomes known, stays known and is forgotten (design section 4, rules 13, 14 and 20). It reads no event:
+`responses` does, and calls here.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
 
-from processor.core import assemble, echo, numbers
-from processor.core.events import Event, Request, ResponseBody, WholeResponse
+from processor.core import echo
 from processor.core.limits import Bounds
-from processor.core.machine import Input, State
+from processor.core.machine import UNFINISHED, Input
 from processor.core.state import Context, Known, Response, Stream
-from processor.core.terminal import end, end_unlisted
+from processor.core.terminal import end_unlisted
 from processor.core.timetable import Timetable, everything
-from processor.core.vocabulary import Kind, event_label
-
-_ITEM_EVENTS: dict[str, Callable[[Response, Event, Context], None]] = {
-    "response.function_call_arguments.delta": assemble.append,
-    "response.output_item.added": assemble.announce,
-    "response.output_item.done": assemble.finish,
-    "response.function_call_arguments.done": assemble.give_arguments,
-}
-_ANNOUNCING = ("response.output_item.added", "response.output_item.done")
-_TERMINAL = {
-    "response.completed": Input.RELEASED,
-    "response.incomplete": Input.CUT_OFF,
-    "response.failed": Input.RESPONSE_FAILED,
-    "response.cancelled": Input.RESPONSE_FAILED,
-}
-_STATUSES = {
-    "completed": Input.RELEASED,
-    "incomplete": Input.CUT_OFF,
-    "failed": Input.RESPONSE_FAILED,
-    "cancelled": Input.RESPONSE_FAILED,
-}
 
 
 class Streams:
@@ -47,15 +24,6 @@ class Streams:
         self.timetable = Timetable(bounds)
         self._keys_due = 0
         """Watermark before which no key can be forgotten."""
-        self._lifecycle = {
-            "response.created": self._created,
-            "response.in_progress": self._in_progress,
-            "response.queued": self._in_progress,
-            "error": self._error,
-            **dict.fromkeys(_TERMINAL, self._terminal),
-        }
-
-    # -- time
 
     def advance(self, ctx: Context) -> None:
         """Expire what fell silent and forget what is due, at `ctx.watermark` (rule 20)."""
@@ -63,11 +31,11 @@ class Streams:
         for stream, known in self.timetable.pop_due(watermark):
             if known.open is not None:
                 end_unlisted(known.open, Input.FELL_SILENT, ctx)
-                self._close(stream, known, terminal=False)
+                self.close(stream, known, terminal=False)
                 if known.until(bounds) > watermark:
                     self.timetable.back(stream, known)
                     continue
-            self._forget(stream, known)
+            self.forget(stream, known)
         if watermark >= self._keys_due:
             self._forget_keys(watermark, bounds.stream_timeout_ms + bounds.closed_memory_ms)
 
@@ -89,7 +57,7 @@ class Streams:
             if oldest.open is not None and oldest.open.open is not None:
                 end_unlisted(oldest.open.open, Input.BOUND_PASSED, ctx)
             for known in everything(oldest):
-                self._forget(oldest, known)
+                self.forget(oldest, known)
         return stream
 
     def _forget_keys(self, watermark: int, lifetime: int) -> None:
@@ -101,163 +69,10 @@ class Streams:
             self.by_key.popitem(last=False)
         self._keys_due = watermark + lifetime
 
-    # -- events
-
-    def read(self, stream: Stream, event: Event, ctx: Context) -> None:
-        """Read one event."""
-        ctx.tally.events[event_label(event.type)] += 1
-        handle = _ITEM_EVENTS.get(event.type)
-        if handle is None:
-            self._read_other(stream, event, ctx)
-            return
-        known = stream.open
-        if known is None:
-            if self._late(stream, ctx, terminal=False):
-                return
-            if event.item is None and event.type in _ANNOUNCING:
-                ctx.tally.null_items += 1  # rule 1: ignored, so it begins nothing either
-                return
-            known = self._open(stream, None, ctx)
-        response = known.open
-        if response is None:
-            return
-        known.act = ctx.watermark
-        response.last = _offset(ctx)
-        if not numbers.repeated(response, event, ctx.tally):
-            handle(response, event, ctx)
-            self._check_bytes(stream, known, response, ctx)
-
-    def _read_other(self, stream: Stream, event: Event, ctx: Context) -> None:
-        lifecycle = self._lifecycle.get(event.type)
-        if lifecycle is not None:
-            lifecycle(stream, event, ctx)
-        elif stream.open is not None and stream.open.open is not None:
-            self._renew(stream, ctx)
-            response = stream.open.open
-            numbers.passed(response, event.sequence_number, ctx.tally)
-            index = event.output_index
-            if type(index) is int and index > response.highest_index:
-                response.highest_index = index
-        elif stream.closed:  # no item event: it renews what is known and is not counted as late
-            self._touch_closed(stream, next(reversed(stream.closed.values())), ctx, terminal=False)
-
-    def _created(self, stream: Stream, event: Event, ctx: Context) -> None:
-        """Rules 11 and 13."""
-        ident = _ident(event.response)
-        known = stream.open
-        response = known.open if known is not None else None
-        if known is not None and response is not None:
-            if ident is not None and ident in (response.id, *known.aliases):
-                self._renew(stream, ctx)
-                echo.absorb(response, event.response)
-                repeated = numbers.repeated(response, event, ctx.tally)
-                if not repeated and (response.unnumbered or response.highest_number < 0):
-                    _start_again(response)
-                self._check_bytes(stream, known, response, ctx)
-                return
-            end_unlisted(response, Input.RESPONSE_FAILED, ctx)
-            self._close(stream, known, terminal=False)
-        if ident is not None and ident in stream.closed:
-            ctx.tally.late += 1
-            self._touch_closed(stream, stream.closed[ident], ctx, terminal=False)
-            return
-        self._begin(stream, ident, event, ctx)
-
-    def _in_progress(self, stream: Stream, event: Event, ctx: Context) -> None:
-        """`response.in_progress` and `response.queued`."""
-        ident = _ident(event.response)
-        known = stream.open
-        response = known.open if known is not None else None
-        if known is not None and response is not None:
-            self._renew(stream, ctx)
-            if not self._own(stream, known, response, ident, ctx):
-                self._other(stream, ident, ctx, terminal=False)
-                return
-            echo.absorb(response, event.response)
-            numbers.repeated(response, event, ctx.tally)
-            self._check_bytes(stream, known, response, ctx)
-        elif ident is not None and ident in stream.closed:
-            ctx.tally.late += 1
-            self._touch_closed(stream, stream.closed[ident], ctx, terminal=False)
-        elif ident is not None or not self._late(stream, ctx, terminal=False):
-            self._begin(stream, ident, event, ctx)
-
-    def _terminal(self, stream: Stream, event: Event, ctx: Context) -> None:
-        """Rules 15 and 16."""
-        body, fact = event.response, _TERMINAL[event.type]
-        ident = _ident(body)
-        known = stream.open
-        if known is not None and known.open is not None:
-            self._renew(stream, ctx)
-            if not self._own(stream, known, known.open, ident, ctx):
-                self._other(stream, ident, ctx, terminal=True)
-                return
-            if numbers.repeated(known.open, event, ctx.tally):
-                return
-        elif ident is not None and ident in stream.closed:
-            ctx.tally.late += 1
-            self._touch_closed(stream, stream.closed[ident], ctx, terminal=True)
-            return
-        elif ident is None and self._late(stream, ctx, terminal=True):
-            return
-        else:
-            known = self._open(stream, ident, ctx)
-        claimed = _STATUSES.get(body.status, fact) if body is not None and isinstance(body.status, str) else fact
-        self._end(stream, known, body, max(fact, claimed), ctx)  # the worse of type and status: inputs are in that order
-
-    def _error(self, stream: Stream, _event: Event, ctx: Context) -> None:
-        """An `error` ends the response: servers omit the `response.failed` that should follow."""
-        known = stream.open
-        if known is not None:
-            self._renew(stream, ctx)
-            self._end(stream, known, None, Input.RESPONSE_FAILED, ctx)
-        else:
-            self._late(stream, ctx, terminal=True)
-
-    # -- records that are no events
-
-    def read_request(self, stream: Stream, request: Request, ctx: Context) -> None:
-        """Rule 22: it serves the next response under its key, once, and holds W until then."""
-        if stream.request is not None:
-            self.timetable.drop(stream.request)
-        serial = request.parallel_tool_calls is False
-        said = echo.pending(request.tools, request.tool_choice, serial=serial)
-        stream.request = Known("request", _offset(ctx), ctx.base, ctx.watermark, pending=said)
-        self.timetable.add(stream, stream.request)
-
-    def read_whole(self, stream: Stream, whole: WholeResponse, ctx: Context) -> None:
-        """A whole response: its own terminal event, and the one of the open response where it has its id (rule 16)."""
-        body = whole.response
-        ident = _ident(body)
-        fact = _STATUSES.get(body.status, Input.RESPONSE_FAILED) if type(body.status) is str else Input.RESPONSE_FAILED
-        known = stream.open
-        if known is not None and known.open is not None and ident is not None and ident in (known.open.id, *known.aliases):
-            self._renew(stream, ctx)
-            self._end(stream, known, body, fact, ctx)
-            return
-        if ident is not None and ident in stream.closed:
-            ctx.tally.late += 1
-            self._touch_closed(stream, stream.closed[ident], ctx, terminal=True)
-            return
-        aside, stream.open = stream.open, None
-        known = self._open(stream, ident, ctx)
-        self._end(stream, known, body, fact, ctx)
-        if ident is None:
-            self._forget(stream, known)
-        stream.open = aside
-
-    # -- what is known
-
-    def _begin(self, stream: Stream, ident: str | None, event: Event, ctx: Context) -> None:
-        known = self._open(stream, ident, ctx)
-        if known.open is not None:
-            echo.absorb(known.open, event.response)
-            numbers.repeated(known.open, event, ctx.tally)
-            self._check_bytes(stream, known, known.open, ctx)
-
-    def _open(self, stream: Stream, ident: str | None, ctx: Context) -> Known:
-        response = Response(ident, stream.key, _offset(ctx))
-        first, base = _offset(ctx), ctx.base
+    def open(self, stream: Stream, ident: str | None, ctx: Context) -> Known:
+        """Begin a response at the record at hand, or at the request that waited for it; None: nothing named it yet."""
+        response = Response(ident, stream.key, ctx.offset)
+        first, base = ctx.offset, ctx.base
         if stream.request is not None and stream.request.pending is not None:
             first, base = stream.request.first, stream.request.base
             echo.inherit(response, stream.request.pending)
@@ -270,58 +85,30 @@ class Streams:
         self.timetable.add(stream, known)
         return known
 
-    def _own(self, stream: Stream, known: Known, response: Response, ident: str | None, ctx: Context) -> bool:
-        """Whether a lifecycle event is about the open response; a nameless one takes the name (rule 15)."""
-        if ident is None or ident == response.id or ident in known.aliases:
-            return True
-        if response.id is None and ident not in stream.closed:
-            response.id = known.ident = ident
-            return True
-        if "response_id_rotates" in ctx.bounds.tolerate and response.id is not None and ident not in stream.closed:
-            known.aliases.append(ident)
-            response.buffered_bytes += len(ident)
-            response.rotated = True
-            return True
-        return False
+    def renew(self, stream: Stream, ctx: Context) -> None:
+        """Any event under its key shows that the open response is alive (rule 20)."""
+        if stream.open is not None and stream.open.open is not None:
+            stream.open.act = ctx.watermark
+            stream.open.open.last = ctx.offset
 
-    def _other(self, stream: Stream, ident: str | None, ctx: Context, *, terminal: bool) -> None:
-        """A lifecycle event about another response than the open one: closes nothing."""
-        ctx.tally.foreign += 1
-        if ident is not None and ident in stream.closed:
-            self._touch_closed(stream, stream.closed[ident], ctx, terminal=terminal)
-
-    def _late(self, stream: Stream, ctx: Context, *, terminal: bool) -> bool:
-        """An event while nothing is open belongs to what is known, and decides nothing (rule 14)."""
+    def late(self, stream: Stream, ctx: Context, *, terminal: bool) -> bool:
+        """Whether an event that comes while nothing is open is late: it belongs to what is known (rule 14), and renews it."""
         if not stream.closed:
             return False
         ctx.tally.late += 1
-        self._touch_closed(stream, next(reversed(stream.closed.values())), ctx, terminal=terminal)
+        self.touch_closed(stream, next(reversed(stream.closed.values())), ctx, terminal=terminal)
         return True
 
-    def _renew(self, stream: Stream, ctx: Context) -> None:
-        if stream.open is not None and stream.open.open is not None:
-            stream.open.act = ctx.watermark
-            stream.open.open.last = _offset(ctx)
-
-    def _touch_closed(self, stream: Stream, known: Known, ctx: Context, *, terminal: bool) -> None:
+    def touch_closed(self, stream: Stream, known: Known, ctx: Context, *, terminal: bool) -> None:
+        """Any record of a known response renews its time (rule 13); it is the latest now."""
         known.act, known.terminal = ctx.watermark, terminal
         for ident in (*known.aliases, known.ident):
             stream.closed.pop(ident, None)
             stream.closed[ident] = known
         self.timetable.sooner(stream, known)
 
-    def _check_bytes(self, stream: Stream, known: Known, response: Response, ctx: Context) -> None:
-        if response.buffered_bytes > ctx.bounds.max_response_bytes:
-            end_unlisted(response, Input.BOUND_PASSED, ctx)
-            self._close(stream, known, terminal=False)
-
-    def _end(self, stream: Stream, known: Known, body: ResponseBody | None, fact: Input, ctx: Context) -> None:
-        if known.open is not None:
-            echo.absorb(known.open, body)
-            end(known.open, body.output if body is not None else None, fact, ctx)
-        self._close(stream, known, terminal=True)
-
-    def _close(self, stream: Stream, known: Known, *, terminal: bool) -> None:
+    def close(self, stream: Stream, known: Known, *, terminal: bool) -> None:
+        """Close a response; it stays known. `terminal`: by a terminal event."""
         known.open, known.terminal = None, terminal
         stream.open = None
         for ident in (*known.aliases, known.ident):
@@ -329,7 +116,8 @@ class Streams:
         if not known.gone:
             self.timetable.sooner(stream, known)
 
-    def _forget(self, stream: Stream, known: Known) -> None:
+    def forget(self, stream: Stream, known: Known) -> None:
+        """Forget what was known: it holds W no longer."""
         for ident in (*known.aliases, known.ident):
             if stream.closed.get(ident) is known:
                 del stream.closed[ident]
@@ -340,26 +128,28 @@ class Streams:
         if not known.gone:
             self.timetable.drop(known)
 
+    # -- what it amounts to
 
-def _ident(body: ResponseBody | None) -> str | None:
-    if body is None or type(body.id) is not str:
-        return None
-    return body.id or None
+    def oldest_after(self, watermark: int, bounds: Bounds) -> Known | None:
+        """What would hold W if the watermark stood there: what falls silent by then is closed, and stays known for a while."""
+        oldest: Known | None = None
+        for stream in self.by_key.values():
+            for known in everything(stream):
+                closed = bounds.closed_memory_ms if known.open is not None else 0
+                if known.until(bounds) + closed > watermark and (oldest is None or known.first < oldest.first):
+                    oldest = known
+        return oldest
 
-
-def _offset(ctx: Context) -> int:
-    return ctx.offset if ctx.offset is not None else 0
-
-
-def _start_again(response: Response) -> None:
-    """Rule 11: an unnumbered stream sent again; what is decided stays known."""
-    decided = [c for c in response.items if c.state in (State.DECIDED, State.LIMITED)]
-    kept = {id(call) for call in decided}
-    response.items = decided
-    response.latest = {}
-    response.highest_index = -1
-    response.calls = len(decided)
-    response.functions = sum(call.kind is Kind.CALL for call in decided)
-    response.finished = {
-        ident: left for ident, uses in response.finished.items() if (left := [use for use in uses if id(use) in kept])
-    }
+    def counts(self) -> dict[str, int]:
+        """Gauges: keys, open and known responses, waiting requests, open calls, buffered bytes. Walks everything."""
+        found = {"streams": 0, "open_responses": 0, "known_responses": 0, "requests": 0, "open_calls": 0, "buffered_bytes": 0}
+        for stream in self.by_key.values():
+            found["streams"] += 1
+            found["requests"] += stream.request is not None
+            found["known_responses"] += len(everything(stream)) - (stream.open is not None) - (stream.request is not None)
+            if stream.open is not None and stream.open.open is not None:
+                response = stream.open.open
+                found["open_responses"] += 1
+                found["open_calls"] += sum(call.state in UNFINISHED for call in response.items)
+                found["buffered_bytes"] += response.buffered_bytes
+        return found

@@ -1,0 +1,249 @@
+"""Which response an event belongs to, and when that is over.
+
+Owns section 4 of the design from the response upwards, and rules 11 to 22. It decides no call by itself: it tells `assemble`
+what came and `terminal` how a response ended, and keeps the book in `streams`.
+"""
+
+from collections.abc import Callable
+
+from processor.core import assemble, echo, numbers
+from processor.core.events import Event, Request, ResponseBody, WholeResponse
+from processor.core.machine import Input, State
+from processor.core.state import Context, Known, Response, Stream
+from processor.core.streams import Streams
+from processor.core.terminal import end, end_unlisted
+from processor.core.vocabulary import Kind, event_label
+
+_ITEM_EVENTS: dict[str, Callable[[Response, Event, Context], None]] = {
+    "response.function_call_arguments.delta": assemble.append,
+    "response.output_item.added": assemble.announce,
+    "response.output_item.done": assemble.finish,
+    "response.function_call_arguments.done": assemble.give_arguments,
+}
+_ANNOUNCING = ("response.output_item.added", "response.output_item.done")
+_TERMINAL = {
+    "response.completed": Input.RELEASED,
+    "response.incomplete": Input.CUT_OFF,
+    "response.failed": Input.RESPONSE_FAILED,
+    "response.cancelled": Input.RESPONSE_FAILED,
+}
+_STATUSES = {
+    "completed": Input.RELEASED,
+    "incomplete": Input.CUT_OFF,
+    "failed": Input.RESPONSE_FAILED,
+    "cancelled": Input.RESPONSE_FAILED,
+}
+
+
+class Responses:
+    """Reads the events of one partition's streams."""
+
+    def __init__(self, streams: Streams) -> None:
+        """Read into this book."""
+        self.streams = streams
+        self._lifecycle = {
+            "response.created": self._created,
+            "response.in_progress": self._in_progress,
+            "response.queued": self._in_progress,
+            "error": self._error,
+            **dict.fromkeys(_TERMINAL, self._terminal),
+        }
+
+    def read(self, stream: Stream, event: Event, ctx: Context) -> None:
+        """Read one event."""
+        ctx.tally.events[event_label(event.type)] += 1
+        handle = _ITEM_EVENTS.get(event.type)
+        if handle is None:
+            self._read_other(stream, event, ctx)
+            return
+        known = stream.open
+        if known is None:
+            if self.streams.late(stream, ctx, terminal=False):
+                return
+            if event.item is None and event.type in _ANNOUNCING:
+                ctx.tally.null_items += 1  # rule 1: ignored, so it begins nothing either
+                return
+            known = self.streams.open(stream, None, ctx)
+        response = known.open
+        if response is None:
+            return
+        known.act = ctx.watermark
+        response.last = ctx.offset
+        if not numbers.repeated(response, event, ctx.tally):
+            handle(response, event, ctx)
+            self._check_bytes(stream, known, response, ctx)
+
+    def _read_other(self, stream: Stream, event: Event, ctx: Context) -> None:
+        lifecycle = self._lifecycle.get(event.type)
+        if lifecycle is not None:
+            lifecycle(stream, event, ctx)
+        elif stream.open is not None and stream.open.open is not None:
+            self.streams.renew(stream, ctx)
+            response = stream.open.open
+            numbers.passed(response, event.sequence_number, ctx.tally)
+            index = event.output_index
+            if type(index) is int and index > response.highest_index:
+                response.highest_index = index
+        elif stream.closed:  # no item event: it renews what is known and is not counted as late
+            self.streams.touch_closed(stream, next(reversed(stream.closed.values())), ctx, terminal=False)
+
+    def _created(self, stream: Stream, event: Event, ctx: Context) -> None:
+        """Rules 11 and 13."""
+        ident = _ident(event.response)
+        known = stream.open
+        response = known.open if known is not None else None
+        if known is not None and response is not None:
+            if ident is not None and ident in (response.id, *known.aliases):
+                self.streams.renew(stream, ctx)
+                echo.absorb(response, event.response)
+                repeated = numbers.repeated(response, event, ctx.tally)
+                if not repeated and (response.unnumbered or response.highest_number < 0):
+                    _start_again(response)
+                self._check_bytes(stream, known, response, ctx)
+                return
+            end_unlisted(response, Input.RESPONSE_FAILED, ctx)
+            self.streams.close(stream, known, terminal=False)
+        if ident is not None and ident in stream.closed:
+            ctx.tally.late += 1
+            self.streams.touch_closed(stream, stream.closed[ident], ctx, terminal=False)
+            return
+        self._begin(stream, ident, event, ctx)
+
+    def _in_progress(self, stream: Stream, event: Event, ctx: Context) -> None:
+        """`response.in_progress` and `response.queued`."""
+        ident = _ident(event.response)
+        known = stream.open
+        response = known.open if known is not None else None
+        if known is not None and response is not None:
+            self.streams.renew(stream, ctx)
+            if not self._own(stream, known, response, ident, ctx):
+                self._other(stream, ident, ctx, terminal=False)
+                return
+            echo.absorb(response, event.response)
+            numbers.repeated(response, event, ctx.tally)
+            self._check_bytes(stream, known, response, ctx)
+        elif ident is not None and ident in stream.closed:
+            ctx.tally.late += 1
+            self.streams.touch_closed(stream, stream.closed[ident], ctx, terminal=False)
+        elif ident is not None or not self.streams.late(stream, ctx, terminal=False):
+            self._begin(stream, ident, event, ctx)
+
+    def _terminal(self, stream: Stream, event: Event, ctx: Context) -> None:
+        """Rules 15 and 16."""
+        body, fact = event.response, _TERMINAL[event.type]
+        ident = _ident(body)
+        known = stream.open
+        if known is not None and known.open is not None:
+            self.streams.renew(stream, ctx)
+            if not self._own(stream, known, known.open, ident, ctx):
+                self._other(stream, ident, ctx, terminal=True)
+                return
+            if numbers.repeated(known.open, event, ctx.tally):
+                return
+        elif ident is not None and ident in stream.closed:
+            ctx.tally.late += 1
+            self.streams.touch_closed(stream, stream.closed[ident], ctx, terminal=True)
+            return
+        elif ident is None and self.streams.late(stream, ctx, terminal=True):
+            return
+        else:
+            known = self.streams.open(stream, ident, ctx)
+        claimed = _STATUSES.get(body.status, fact) if body is not None and isinstance(body.status, str) else fact
+        self._end(stream, known, body, max(fact, claimed), ctx)  # the worse of type and status: inputs are in that order
+
+    def _error(self, stream: Stream, _event: Event, ctx: Context) -> None:
+        """An `error` ends the response: servers omit the `response.failed` that should follow."""
+        known = stream.open
+        if known is not None:
+            self.streams.renew(stream, ctx)
+            self._end(stream, known, None, Input.RESPONSE_FAILED, ctx)
+        else:
+            self.streams.late(stream, ctx, terminal=True)
+
+    def read_request(self, stream: Stream, request: Request, ctx: Context) -> None:
+        """Rule 22: it serves the next response under its key, once, and holds W until then."""
+        if stream.request is not None:
+            self.streams.timetable.drop(stream.request)
+        serial = request.parallel_tool_calls is False
+        said = echo.pending(request.tools, request.tool_choice, serial=serial)
+        stream.request = Known("request", ctx.offset, ctx.base, ctx.watermark, pending=said)
+        self.streams.timetable.add(stream, stream.request)
+
+    def read_whole(self, stream: Stream, whole: WholeResponse, ctx: Context) -> None:
+        """A whole response: its own terminal event, and the one of the open response where it has its id (rule 16)."""
+        body = whole.response
+        ident = _ident(body)
+        fact = _STATUSES.get(body.status, Input.RESPONSE_FAILED) if type(body.status) is str else Input.RESPONSE_FAILED
+        known = stream.open
+        if known is not None and known.open is not None and ident is not None and ident in (known.open.id, *known.aliases):
+            self.streams.renew(stream, ctx)
+            self._end(stream, known, body, fact, ctx)
+            return
+        if ident is not None and ident in stream.closed:
+            ctx.tally.late += 1
+            self.streams.touch_closed(stream, stream.closed[ident], ctx, terminal=True)
+            return
+        aside, stream.open = stream.open, None
+        known = self.streams.open(stream, ident, ctx)
+        self._end(stream, known, body, fact, ctx)
+        if ident is None:
+            self.streams.forget(stream, known)
+        stream.open = aside
+
+    def _begin(self, stream: Stream, ident: str | None, event: Event, ctx: Context) -> None:
+        known = self.streams.open(stream, ident, ctx)
+        if known.open is not None:
+            echo.absorb(known.open, event.response)
+            numbers.repeated(known.open, event, ctx.tally)
+            self._check_bytes(stream, known, known.open, ctx)
+
+    def _own(self, stream: Stream, known: Known, response: Response, ident: str | None, ctx: Context) -> bool:
+        """Whether a lifecycle event is about the open response; a nameless one takes the name (rule 15)."""
+        if ident is None or ident == response.id or ident in known.aliases:
+            return True
+        if response.id is None and ident not in stream.closed:
+            response.id = known.ident = ident
+            return True
+        if "response_id_rotates" in ctx.bounds.tolerate and response.id is not None and ident not in stream.closed:
+            known.aliases.append(ident)
+            response.buffered_bytes += len(ident)
+            response.rotated = True
+            return True
+        return False
+
+    def _other(self, stream: Stream, ident: str | None, ctx: Context, *, terminal: bool) -> None:
+        """A lifecycle event about another response than the open one: closes nothing."""
+        ctx.tally.foreign += 1
+        if ident is not None and ident in stream.closed:
+            self.streams.touch_closed(stream, stream.closed[ident], ctx, terminal=terminal)
+
+    def _check_bytes(self, stream: Stream, known: Known, response: Response, ctx: Context) -> None:
+        if response.buffered_bytes > ctx.bounds.max_response_bytes:
+            end_unlisted(response, Input.BOUND_PASSED, ctx)
+            self.streams.close(stream, known, terminal=False)
+
+    def _end(self, stream: Stream, known: Known, body: ResponseBody | None, fact: Input, ctx: Context) -> None:
+        if known.open is not None:
+            echo.absorb(known.open, body)
+            end(known.open, body.output if body is not None else None, fact, ctx)
+        self.streams.close(stream, known, terminal=True)
+
+
+def _ident(body: ResponseBody | None) -> str | None:
+    if body is None or type(body.id) is not str:
+        return None
+    return body.id or None
+
+
+def _start_again(response: Response) -> None:
+    """Rule 11: an unnumbered stream sent again; what is decided stays known."""
+    decided = [c for c in response.items if c.state in (State.DECIDED, State.LIMITED)]
+    kept = {id(call) for call in decided}
+    response.items = decided
+    response.latest = {}
+    response.highest_index = -1
+    response.calls = len(decided)
+    response.functions = sum(call.kind is Kind.CALL for call in decided)
+    response.finished = {
+        ident: left for ident, uses in response.finished.items() if (left := [use for use in uses if id(use) in kept])
+    }
