@@ -84,8 +84,8 @@ class Archive:
         self._topic = topic
         self._stdin = stdin
         self._places: dict[tuple[str, int], _Place] = {}
-        self.lines = 0
-        """Lines read so far."""
+        self.records = 0
+        """Records read so far."""
         self.compressed_bytes = 0
         """Bytes taken from files so far, for a progress bar."""
         self.renumbered = 0
@@ -110,7 +110,6 @@ class Archive:
     def _records(self, lines: IO[bytes], key: bytes) -> Iterator[ArchivedRecord]:
         frame: list[bytes] = []
         for line in lines:
-            self.lines += 1
             text = line.strip(b"\r\n")
             if frame or text.startswith(SSE_FIELDS):
                 if text:
@@ -161,6 +160,7 @@ class Archive:
             place.timestamp = line.ts
         else:
             place.timestamp += 1
+        self.records += 1
         return ArchivedRecord(topic, partition, place.offset, place.timestamp, key, value, _headers(line.headers))
 
 

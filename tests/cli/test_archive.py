@@ -165,7 +165,7 @@ def test_offsets_go_on_over_files(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(lines({"payload": name}))
     archive = Archive("in")
     assert [each.offset for name in ("a", "b") for each in archive.read(str(tmp_path / name))] == [0, 1]
-    assert archive.lines == 2
+    assert archive.records == 2
     assert archive.compressed_bytes == 2 * len(lines({"payload": "a"}))
 
 

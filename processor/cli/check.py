@@ -1,0 +1,89 @@
+"""`callgate check`: one item, journal, response or stream, decided for a person to read."""
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from processor.cli.common import ConfigOption, SetOption, console, settings_from
+from processor.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from processor.adapters.inspect import Verdict
+
+EXAMPLES = """Examples:
+
+* `callgate check call.json`
+* `pbpaste | callgate check --set tools=stream`
+* `curl -N ... | callgate check --json`
+
+Exit code `0` when everything is approved, `1` when something is rejected or cannot be read. Items that nobody executes
+(messages, reasoning) are `not_function_call`; inside a journal or a response they leave the exit code alone.
+"""
+
+
+def check(
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE]", help="An item, a journal, a response or a stream; `-` is input.")
+    ] = "-",
+    config: ConfigOption = None,
+    sets: SetOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object an item, for programs.")] = False,
+) -> None:
+    """Decide an item, a journal, a whole response or a stream from a file or standard input."""
+    from processor import app  # noqa: PLC0415 - start-up of the others stays quick
+    from processor.adapters.inspect import inspect  # noqa: PLC0415 - as above
+    from processor.core.limits import TOLERANCES  # noqa: PLC0415 - as above
+
+    settings = settings_from(config, sets)
+    core = app.build_core(settings)
+    content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    others = [name for name in TOLERANCES if name not in settings.tolerate]
+    verdicts = inspect(content, lambda more: core.tolerating(more).partition("check", 0), others, int(time.time() * 1000))
+    if as_json:
+        _print_json(verdicts)
+    else:
+        _print(verdicts, console())
+    if any(each.counts and each.verdict in {"rejected", "unreadable"} for each in verdicts):
+        raise typer.Exit(Exit.REJECTED)
+
+
+def _print_json(verdicts: "list[Verdict]") -> None:
+    import msgspec  # noqa: PLC0415 - as above
+
+    for verdict in verdicts:
+        sys.stdout.buffer.write(msgspec.json.encode(verdict) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _print(verdicts: "list[Verdict]", terminal: "Console") -> None:
+    from rich.markup import escape  # noqa: PLC0415 - as above
+
+    from processor.adapters.inspect import meaning  # noqa: PLC0415 - as above
+
+    marks = {"approved": ("✓", "green"), "rejected": ("✗", "red"), "fine": ("✓", "green"), "unreadable": ("!", "yellow")}
+    for verdict in verdicts:
+        mark, colour = marks[verdict.verdict]
+        if not verdict.counts:
+            mark, colour = "·", "dim"
+        what = " ".join(escape(part) for part in (verdict.name or verdict.type or "", verdict.call_id or "") if part)
+        reason = "" if verdict.verdict in {"approved", "fine"} else f" [bold]{verdict.reason}[/]"
+        terminal.print(f"[{colour}]{mark} {verdict.verdict}[/]{reason} {what}".rstrip(), soft_wrap=True)
+        if verdict.verdict in {"rejected", "unreadable"} and verdict.counts:
+            terminal.print(f"  {meaning(verdict)}", soft_wrap=True)
+        if verdict.detail:
+            terminal.print(f"  [dim]{escape(verdict.detail)}[/]", soft_wrap=True)
+        for error in verdict.errors:
+            terminal.print("  " + escape(_error(error)), soft_wrap=True)
+        if verdict.tolerance:
+            terminal.print(f'  [cyan]tolerate = \\["{verdict.tolerance}"] would let it through.[/]', soft_wrap=True)
+    if not verdicts:
+        terminal.print("Nothing to decide: no item was found.")
+
+
+def _error(error: dict[str, object]) -> str:
+    return ", ".join(f"{name} {value or '/'}" for name, value in error.items())

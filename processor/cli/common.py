@@ -1,0 +1,35 @@
+"""Options that commands share, and how settings are read for them."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from processor.config import Settings
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", metavar="FILE", envvar="CALLGATE_CONFIG", help="Settings, as TOML or YAML."),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="KEY=VALUE", help="One setting, above file and environment; may be repeated."),
+]
+
+
+def settings_from(config: Path | None, sets: list[str] | None) -> "Settings":
+    """Read the settings; raises ConfigError."""
+    from processor.config import load  # noqa: PLC0415 - only commands that need settings pay for them
+
+    return load(config, os.environ, sets or ())
+
+
+def console(*, error: bool = False) -> "Console":
+    """Make a terminal to write to, standard error or output; without colours where nobody looks."""
+    from rich.console import Console  # noqa: PLC0415 - as above
+
+    return Console(stderr=error, highlight=False, soft_wrap=False)

@@ -1,0 +1,1 @@
+"""The demo: shipped streams of real shapes, and what shows them."""

@@ -1,0 +1,165 @@
+"""The running processor: runner, metrics, health, log and signals of one process, put together in one place.
+
+Owns the order of start and stop, and what a signal does. It decides nothing and touches no record.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+from processor import __version__, app
+from processor.adapters import topics
+from processor.adapters.http import HttpServer
+from processor.adapters.kafka_client import probe
+from processor.adapters.offset_fetch import Reader
+from processor.adapters.runner import Runner
+from processor.core.pipeline import Partition
+from processor.errors import Fatal, Retryable
+from processor.observe.emit import Emit
+from processor.observe.health import Gauges, Status, live, ready
+from processor.observe.logs import attach_library, open_log
+from processor.observe.meters import Meters
+from processor.observe.watch import TimedJudge, Watch
+from processor.ports import Log
+from processor.settings import Settings
+
+ENDED_AT_ONCE = 130
+"""Exit code after a second signal."""
+LAST_SECONDS = 1.0
+"""How long ending at once may take before the process is ended by force."""
+
+
+@asynccontextmanager
+async def open_reader(settings: Settings, log: Log) -> AsyncIterator[Reader]:
+    """Reach a broker and read from it. Raises Unreachable, Refused, Fatal, Retryable."""
+    await probe(settings.kafka)
+    reader = Reader(settings.kafka, settings.group, log)
+    await reader.start()
+    try:
+        yield reader
+    finally:
+        await reader.close()
+
+
+class Service:
+    """One processor."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Build everything; nothing runs yet. Raises BadRegistry, Fatal."""
+        if not __debug__:
+            raise Fatal("Python must not run with -O: the Kafka client's own checks of its state are assertions.")
+        self._settings = settings
+        self._meters = Meters(__version__)
+        log = open_log(settings.log.format, settings.log.level)
+        attach_library(log)
+        self._log = Emit(log, self._meters)
+        self._watch = Watch(self._meters)
+        self._core = app.build_core(settings)
+        self._judge = TimedJudge(self._core.judge, self._meters)
+        self._meters.toolset(self._core.toolset.sha256, len(self._core.toolset.tools))
+        self._runner = Runner(settings, self._partition, self._log, self._watch)
+        self._gauges = Gauges(self._meters, settings.topics.events)
+        self._signals = 0
+
+    async def run(self) -> int:
+        """Work until a signal comes; returns the exit code. Raises Fatal and its kinds."""
+        settings, log = self._settings, self._log
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._signalled)
+        self._say_what_is_checked()
+        async with open_reader(settings, log) as reader:
+            findings = await topics.require(reader, settings)
+        for finding in findings:
+            log.warning("topic_unsafe", detail=finding.sentence)
+        if self._signals:
+            return 0
+        server = HttpServer(
+            settings.http.host, settings.http.port, exposition=self._exposition, live=self._live, ready=self._ready
+        )
+        try:
+            port = await server.start()
+        except OSError as fault:
+            where = f"{settings.http.host}:{settings.http.port}"
+            raise Fatal(f"`http.host` and `http.port` ({where}) cannot be listened on: {fault.strerror}.") from None
+        log.info("http_listening", host=settings.http.host, port=port)
+        log.info("started", version=__version__, pid=os.getpid(), group=settings.group, delivery=settings.delivery)
+        try:
+            await self._runner.run()
+        except asyncio.CancelledError:
+            if self._signals < 2:
+                raise
+            return ENDED_AT_ONCE
+        except Fatal as fault:
+            log.error("failed", cause=str(fault))  # noqa: TRY400 - a sentence, never a traceback
+            raise
+        finally:
+            await server.close()
+        log.info("stopped")
+        return 0
+
+    def _say_what_is_checked(self) -> None:
+        toolset = self._core.toolset
+        self._log.info("toolset_loaded", toolset=toolset.sha256, tools=len(toolset.tools), source=self._settings.tools)
+        single = [tool.name for tool in toolset.tools if len(tool.engines) == 1]
+        if self._settings.engine == "both" and single:
+            self._log.info("one_engine_only", tools=single)
+        if self._settings.delivery == "at_least_once":
+            self._log.warning("delivery_weak")
+
+    def _partition(self, topic: str, number: int) -> Partition:
+        partition = Partition(topic, number, self._settings.bounds(), self._judge)
+        self._watch.partitions[number] = partition
+        return partition
+
+    def _signalled(self) -> None:
+        """Once: finish and leave. Twice: end at once, without a commit; the log is the state, so nothing is lost."""
+        self._signals += 1
+        if self._signals == 1:
+            self._runner.stop()
+            return
+        self._log.warning("ended_at_once")
+        self._runner.kill()
+        asyncio.get_running_loop().call_later(LAST_SECONDS, _end_by_force)
+
+    # -- for scrapes
+
+    def _status(self) -> Status:
+        return cast("Status", self._runner.status())
+
+    def _exposition(self) -> bytes:
+        status = self._status()
+        self._gauges.set(status)
+        self._watch.set_gauges(set(status["partitions"]))
+        return self._meters.exposition()
+
+    def _live(self) -> tuple[bool, dict[str, object]]:
+        return live(self._status(), self._settings.stall_after_ms / 1000)
+
+    def _ready(self) -> tuple[bool, dict[str, object]]:
+        return ready(self._status(), stopping=self._signals > 0)
+
+
+def _end_by_force() -> None:
+    sys.stderr.flush()
+    os._exit(ENDED_AT_ONCE)
+
+
+def run(settings: Settings) -> int:
+    """Run one processor in this process; returns the exit code. Raises Fatal and its kinds, BadRegistry."""
+    service = Service(settings)
+    try:
+        import uvloop  # noqa: PLC0415 - not on every platform
+    except ImportError:
+        factory = asyncio.new_event_loop
+    else:
+        factory = uvloop.new_event_loop
+    try:
+        with asyncio.Runner(loop_factory=factory) as runner:
+            return runner.run(service.run())
+    except Retryable as fault:
+        raise Fatal(str(fault)) from None
