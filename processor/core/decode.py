@@ -9,7 +9,7 @@ import binascii
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import MsgspecError, Raw, json
+from msgspec import MsgspecError, json
 
 from processor.core import forms, slow_json, sse
 from processor.core.events import Decoded, Event, Item, Journal, Mislabelled, Part, Unreadable, WholeResponse
@@ -91,9 +91,7 @@ def _fast_event(value: bytes) -> Event | None:
     if len(value) > _SHALLOW_BYTES and slow_json.too_deep(value):
         return None
     if event.item is not None or event.response is not None:
-        _drop_nulls(event)
-        if event.response is not None and not _is_text(value):
-            return None
+        return _settled(event)
     return event
 
 
@@ -106,17 +104,43 @@ def _fast_events(value: bytes) -> Event | list[Part] | None:
     for event in events:
         if event.type not in EVENT_TYPES or event.specversion is not None:
             return None
-        _drop_nulls(event)
-    if (len(value) > _SHALLOW_BYTES and slow_json.too_deep(value)) or not _is_text(value):
+        if (event.item is not None or event.response is not None) and _settled(event) is None:
+            return None
+    if len(value) > _SHALLOW_BYTES and slow_json.too_deep(value):
         return None
     return events[0] if len(events) == 1 else list[Part](events)
 
 
-def _is_text(value: bytes) -> bool:
-    """Say whether a value is UTF-8. The typed decoder does not look at what it skips or hands over unparsed.
+def _settled(event: Event) -> Event | None:
+    """Finish the unparsed parts of an event: null becomes None, and what is no text makes the event one for the slow reader.
 
-    For skipped texts that is right (rule 26); but tools are read later, and must be readable then.
+    The typed decoder looks at neither. In texts that it skips that is right (rule 26), but tools are read later.
     """
+    if event.item is not None:
+        _drop_null_content(event.item)
+    response = event.response
+    if response is None:
+        return event
+    for item in response.output or ():
+        if item is not None:
+            _drop_null_content(item)
+    if response.tools is not None:
+        tools = bytes(response.tools)
+        if not _is_text(tools):
+            return None
+        if tools == _NULL:
+            response.tools = None
+    if response.tool_choice is not None:
+        choice = bytes(response.tool_choice)
+        if not _is_text(choice):
+            return None
+        if choice == _NULL:
+            response.tool_choice = None
+    return event
+
+
+def _is_text(value: bytes) -> bool:
+    """Say whether bytes are UTF-8."""
     if value.isascii():
         return True
     try:
@@ -126,29 +150,11 @@ def _is_text(value: bytes) -> bool:
     return True
 
 
-def _drop_nulls(event: Event) -> None:
-    """Make null Raw parts None: the typed decoder hands them over as text."""
-    if event.item is not None:
-        _drop_null_content(event.item)
-    response = event.response
-    if response is None:
-        return
-    if _is_null(response.tools):
-        response.tools = None
-    if _is_null(response.tool_choice):
-        response.tool_choice = None
-    for item in response.output or ():
-        if item is not None:
-            _drop_null_content(item)
-
-
 def _drop_null_content(item: Item) -> None:
-    if _is_null(item.content):
+    """Only the presence of an item's content counts."""
+    content = item.content
+    if content is not None and len(content) == len(_NULL) and bytes(content) == _NULL:
         item.content = None
-
-
-def _is_null(text: Raw | None) -> bool:
-    return text is not None and len(text) == len(_NULL) and bytes(text) == _NULL
 
 
 def _slow(value: bytes) -> Decoded:
@@ -182,11 +188,11 @@ def _read_frames(value: bytes, unwrap: forms.Unwrap) -> list[Part]:
     found: list[Part] = []
     for number, frame in enumerate(sse.frames(value), 1):
         data = frame.data
-        if data.strip(_BLANK) == _DONE:
-            continue
         event = _fast_event(data) if data[0] == _BRACE else None
         if event is not None:
             inside: list[Part] = [event]
+        elif data.strip(_BLANK) == _DONE:
+            continue
         else:
             try:
                 inside = forms.parts(slow_json.loads(data), unwrap)

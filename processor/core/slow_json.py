@@ -20,6 +20,8 @@ _MAX_DIGITS = 4_300
 """Python's own bound on turning text into an integer; the fast path has the same."""
 
 _ROUNDS = 16
+_NO_OPENERS = bytes(set(range(256)) - set(b"[{"))
+_NO_CLOSERS = bytes(set(range(256)) - set(b"]}"))
 _NO_STRUCTURE = bytes(set(range(256)) - set(b'[]{}"'))
 _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
@@ -50,8 +52,14 @@ class Unbounded(float):
 
 def too_deep(value: bytes) -> bool:
     """Say whether JSON text is nested deeper than MAX_DEPTH; exact for well-formed text, and linear in its length."""
-    # Most values are shorter, or have fewer brackets, than a text of that depth can be.
-    if len(value) <= 2 * MAX_DEPTH or value.count(b"[") + value.count(b"{") <= MAX_DEPTH:
+    if len(value) <= 2 * MAX_DEPTH:
+        return False
+    # The deepest place has all its openers before it and all its closers after it, so one half of the text must have enough.
+    half = len(value) // 2
+    if (
+        len(value[:half].translate(None, _NO_OPENERS)) <= MAX_DEPTH
+        and len(value[half:].translate(None, _NO_CLOSERS)) <= MAX_DEPTH
+    ):
         return False
     if b"\\" in value:
         value = value.replace(b"\\\\", b"").replace(b'\\"', b"")

@@ -13,6 +13,8 @@ from processor.core.slow_json import NotReadableError
 _BOM = b"\xef\xbb\xbf"
 _RECOGNISED = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])(?:data|event|id|retry)?:")
 _FIELDS = frozenset((b"data", b"event", b"id", b"retry"))
+_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
+_SPACE = ord(" ")
 _DEFAULT_LABEL = b"message"
 """What the standard calls a frame that has no `event:` line."""
 
@@ -28,7 +30,7 @@ class Frame(Struct, frozen=True):
 
 def recognised(value: bytes) -> bool:
     """Say whether a value is Server-Sent-Events text: some line of it is a comment or has one of the standard's fields."""
-    return _RECOGNISED.search(value) is not None
+    return value.startswith(_STARTS) or _RECOGNISED.search(value) is not None
 
 
 def frames(value: bytes) -> list[Frame]:
@@ -44,17 +46,19 @@ def frames(value: bytes) -> list[Frame]:
     strange = False
     for line in (*value.removeprefix(_BOM).split(b"\n"), b""):
         if not line:
-            text = b"\n".join(data)
-            if text.strip(b" \t\n"):
+            text = data[0] if len(data) == 1 else b"\n".join(data)
+            if text and (text[0] > _SPACE or text.strip(b" \t\n")):
                 found.append(Frame(b"" if label == _DEFAULT_LABEL else label, text))
             label = b""
             data.clear()
             continue
         name, _, rest = line.partition(b":")
+        if rest and rest[0] == _SPACE:
+            rest = rest[1:]
         if name == b"data":
-            data.append(rest.removeprefix(b" "))
+            data.append(rest)
         elif name == b"event":
-            label = rest.removeprefix(b" ")
+            label = rest
         elif name and name not in _FIELDS:
             strange = True
     if strange and not found:
