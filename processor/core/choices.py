@@ -65,8 +65,8 @@ class Choices:
 def read_choice(value: Any) -> Choice:
     """Read the value of a `tool_choice`.
 
-    Words and forms that nobody knows forbid nothing. An object of a known form that is malformed, and one that forces anything but
-    a function, forbid every function: whoever sent it did want to restrict.
+    Words and forms that nobody knows forbid nothing. An object of a known form that is malformed, and one that forces anything
+    but a function, forbid every function: whoever sent it did want to restrict.
     """
     if isinstance(value, str):
         return _WORDS.get(value, _UNKNOWN)

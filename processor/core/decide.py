@@ -137,43 +137,44 @@ class Decider:
     def _decision(self, call: Candidate, verdict: Verdict, topic: str, partition: int, now_ms: int) -> Decision:
         approved = verdict.reason is Reason.OK
         tools = verdict.tools
-        call_id = call.call_id
-        name = call.name if isinstance(call.name, str) else None
-        namespace = call.namespace if isinstance(call.namespace, str) else None
+        name, namespace, item_id = call.name, call.namespace, call.item_id
         decision = Decision(
             decision="approved" if approved else "rejected",
             reason=_CODES[verdict.reason],
             id=decision_id(call),
-            call_id=call_id,
-            name=name,
+            call_id=call.call_id,
+            name=name if isinstance(name, str) else None,
             stream=call.stream,
             response_id=call.response_id,
             toolset=verdict.toolset,
-            namespace=namespace,
-            detail=verdict.detail,
-            errors=verdict.flaws,
+            namespace=namespace if isinstance(namespace, str) else None,
             model=call.model,
             tool_schema=tools[0].sha256 if len(tools) == 1 else _join(verdict),
-            would_reject=None if verdict.would_reject is None else _CODES[verdict.would_reject],
-            tolerated=verdict.tolerated,
-            normalised=verdict.normalised,
             source=Source(topic, partition, call.first_offset, call.last_offset),
             event_time=self._stamp_event(call.event_time),
             decided_at=self._stamp_decided(now_ms),
         )
         if approved:
-            decision.arguments = verdict.arguments
+            text = call.arguments if verdict.arguments is None else verdict.arguments
+            decision.arguments = text
             decision.item = PortableItem(
                 type="function_call",
-                id=call.item_id if isinstance(call.item_id, str) else None,
-                call_id=call_id or "",
-                name=name or "",
-                namespace=namespace,
-                arguments=verdict.arguments or "",
+                id=item_id if isinstance(item_id, str) else None,
+                call_id=call.call_id or "",
+                name=decision.name or "",
+                namespace=decision.namespace,
+                arguments=text,
                 status="completed",
             )
+            if verdict.would_reject is None and not verdict.tolerated:
+                return decision
         else:
             self._explain(call, verdict, decision)
+        decision.detail = verdict.detail
+        decision.errors = verdict.flaws
+        decision.would_reject = None if verdict.would_reject is None else _CODES[verdict.would_reject]
+        decision.tolerated = verdict.tolerated
+        decision.normalised = verdict.normalised
         return decision
 
     def _explain(self, call: Candidate, verdict: Verdict, decision: Decision) -> None:

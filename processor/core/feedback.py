@@ -10,7 +10,7 @@ import msgspec
 from processor.core.engines import Flaw
 from processor.core.gate import Verdict
 from processor.core.reasons import Reason
-from processor.core.schema_walk import resolve
+from processor.core.schema_walk import resolve, words
 
 _LEADS: Final = {
     Reason.NOT_ALLOWED: "This tool may not be called here",
@@ -22,8 +22,9 @@ _LEADS: Final = {
 }
 _MAX_EXPECTED: Final = 300
 """Characters of what the schema says at one place."""
-_SAYABLE: Final = frozenset(
-    ["type", "enum", "const", "required", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "format", "multipleOf", "additionalProperties", "minProperties", "maxProperties", "uniqueItems", "dependentRequired"]
+_SAYABLE: Final = words(
+    "type enum const required minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength minItems maxItems "
+    "pattern format multipleOf additionalProperties minProperties maxProperties uniqueItems dependentRequired"
 )
 """Keywords whose value in the schema tells a model what to write."""
 

@@ -1,102 +1,49 @@
 """The gate: ordered checks on one call, from policy over toolset and I-JSON to schema (design section 5).
 
-Owns the order, the modes and the tolerances that concern arguments and names. It is a pure function of the call and of the toolset
-in force; it publishes and counts nothing, and never raises for anything that is in a call.
+Owns the order, the modes and the tolerances that concern arguments and names. It is a pure function of the call and of the
+toolset in force; it publishes and counts nothing, and never raises for anything that is in a call.
 """
 
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from processor.core.arguments import DEEPEST, MAX_BYTES, MAX_DEPTH, compact, read
+from processor.core.arguments import compact, read
 from processor.core.candidate import Candidate
 from processor.core.canonical import sha256
 from processor.core.choices import Choices, Patterns
-from processor.core.engines import Flaw
+from processor.core.engines import Flaw, IsValid
 from processor.core.in_band import InBandCache
 from processor.core.reasons import Reason
 from processor.core.strict import Fault
 from processor.core.toolsets import EMPTY, Compiler, Tool, Toolset
+from processor.core.verdict import GateSettings, Verdict
 
-MAX_DECISION_BYTES: Final = 4 * MAX_BYTES + (64 << 10)
-"""Default bound on an encoded decision: the arguments twice, escaped, and room for the rest."""
+__all__ = ["GATE_TOLERANCES", "Gate", "GateSettings", "Verdict"]
+
+MAX_FREE: Final = 1024
+"""Combinations of tool_choice that are kept as forbidding nothing."""
 GATE_TOLERANCES: Final = ("empty_arguments", "arguments_object", "namespace_functions")
 """Tolerances (rule 34) that the gate applies; the others are assembly's."""
 
 
-class GateSettings(Struct, frozen=True, kw_only=True):
-    """Settings on which a verdict depends, and nothing else does."""
+class _Passed(Struct, frozen=True):
+    """What an approved call of a tool has shown."""
 
-    tools: str = "registry"
-    """Where tools come from: `registry`, `stream` or `both` (a call must satisfy both)."""
-    mode: str = "enforce"
-    """`enforce` or `observe`."""
-    observe: tuple[str, ...] = ()
-    """Tools that are only observed although the mode is `enforce`, as patterns."""
-    allow: tuple[str, ...] = ()
-    """Patterns of the tools that may be called; empty: all."""
-    deny: tuple[str, ...] = ()
-    """Patterns of the tools that may not."""
-    engine: str = "jsonschema-rs"
-    """`jsonschema-rs`, `fastjsonschema` or `both`."""
-    formats: bool = False
-    """Whether `format` is an assertion."""
-    arguments: str = "omit"
-    """What a rejection says of its arguments: `omit`, `hash` or `include`."""
-    max_argument_bytes: int = MAX_BYTES
-    """UTF-8 bytes of arguments a call; over, not at, the bound is `limit`."""
-    max_argument_depth: int = MAX_DEPTH
-    """Nesting of arguments; over, not at, the bound is `limit`. At most DEEPEST."""
-    tolerate: tuple[str, ...] = ()
-    """Names of tolerances; those of assembly are ignored here."""
-    max_decision_bytes: int = MAX_DECISION_BYTES
-    """An approval whose record is larger is `limit`."""
-
-    def __post_init__(self) -> None:
-        """Refuse settings that cannot be. Raises ValueError."""
-        for setting, value, allowed in (
-            ("tools", self.tools, ("registry", "stream", "both")),
-            ("mode", self.mode, ("enforce", "observe")),
-            ("engine", self.engine, ("jsonschema-rs", "fastjsonschema", "both")),
-            ("arguments", self.arguments, ("omit", "hash", "include")),
-        ):
-            if value not in allowed:
-                message = f"{setting} is one of {', '.join(allowed)}"
-                raise ValueError(message)
-        if self.engine == "fastjsonschema" and self.tools != "registry":
-            message = 'engine = "fastjsonschema" needs tools = "registry": it generates code, never from schemas of a stream'
-            raise ValueError(message)
-        if not 1 <= self.max_argument_depth <= DEEPEST:
-            message = f"max_argument_depth is from 1 to {DEEPEST}"
-            raise ValueError(message)
+    quick: IsValid
+    verdict: Verdict
 
 
-class Verdict(Struct, kw_only=True):
-    """What the gate says of one call."""
+_PassedByName: TypeAlias = dict[tuple[Any, Any], _Passed]
 
-    reason: Reason
-    """OK: approved."""
-    detail: str = ""
-    """For people; never an argument value."""
-    flaws: tuple[Flaw, ...] = ()
-    """Where the arguments do not fit the schema."""
-    toolset: str | None = None
-    """SHA-256 of the toolset by which it was judged; None where it did not come to that."""
-    tools: tuple[Tool, ...] = ()
-    """Tools that it was checked against."""
-    arguments: str | None = None
-    """The text that was checked; None where there was none."""
-    normalised: bool = False
-    """The text is not the one that the call carried."""
-    tolerated: tuple[str, ...] = ()
-    """Tolerances that it needed, assembly's included."""
-    would_reject: Reason | None = None
-    """Approved in observe mode: the reason that enforce would have given."""
-    disagreement: bool = False
-    """The two engines disagree on it."""
-    unknown_choices: int = 0
-    """Values of tool_choice that nobody knows."""
+
+class _InForce:
+    """A registry, and the tools of it of which a call has passed."""
+
+    def __init__(self, registry: Toolset) -> None:
+        self.registry = registry
+        self.passed: _PassedByName = {}
 
 
 class Gate:
@@ -112,39 +59,81 @@ class Gate:
         self._allow = Patterns(settings.allow)
         self._deny = Patterns(settings.deny)
         self._observed = Patterns(settings.observe)
-        self._policy = bool(settings.allow or settings.deny)
+        self._max_bytes = settings.max_argument_bytes
+        self._max_depth = settings.max_argument_depth
         self._empty = "empty_arguments" in settings.tolerate
         self._object = "arguments_object" in settings.tolerate
         self._functions = "namespace_functions" in settings.tolerate
         self._joined: dict[tuple[str, str], str] = {}
-        self.registry = registry
-        """The toolset in force; assigning another is the whole of a hot reload."""
+        self._free: set[tuple[bytes, ...]] = set()
+        """Values of tool_choice that forbade nothing, as calls carry them."""
+        self._in_force = _InForce(registry)
+
+    @property
+    def registry(self) -> Toolset:
+        """The registry in force."""
+        return self._in_force.registry
 
     def use(self, registry: Toolset) -> None:
-        """Put another registry in force, from the next call on."""
-        self.registry = registry
+        """Put another registry in force, from the next call on: one assignment, so that a call sees one or the other."""
+        self._in_force = _InForce(registry)
 
     def judge(self, call: Candidate) -> Verdict:
-        """Judge one call."""
+        """Judge one call.
+
+        Most calls need no more than a proof that nothing is wrong, made of what an earlier call of the same tool has shown.
+        What it does not cover, every rejection among it, is judged by the ordered checks.
+        """
+        in_force = self._in_force
+        try:
+            if call.fault is None and call.parallel and not call.tolerated and call.tool_choices in self._free:
+                passed = self._passed(call, in_force)[call.namespace, call.name]
+                value = read(call.arguments, self._max_bytes, self._max_depth)
+                if type(value) is dict and passed.quick(value):
+                    return passed.verdict
+        except Exception:  # noqa: BLE001, S110 - no proof: a name never seen, arguments that are no string, an engine's refusal
+            pass
+        return self.judge_in_order(call, in_force)
+
+    def judge_in_order(self, call: Candidate, in_force: _InForce | None = None) -> Verdict:
+        """Judge one call by the ordered checks: `judge` without the short cut, and with the same verdicts."""
         if call.fault is not None:
             return Verdict(reason=call.fault, detail=call.detail, tolerated=call.tolerated)
+        in_force = in_force or self._in_force
         namespace = call.namespace
-        toolset, tools, why = self._find(call, namespace)
+        toolset, tools, why = self._find(call, namespace, in_force.registry)
         verdict = Verdict(reason=Reason.OK, toolset=toolset, tools=tools, tolerated=call.tolerated)
         if not tools and self._functions and namespace == "functions":
             namespace = None
-            _, verdict.tools, why = self._find(call, namespace)
+            _, verdict.tools, why = self._find(call, namespace, in_force.registry)
             verdict.tolerated = (*call.tolerated, "namespace_functions")
-        if call.tool_choices or self._policy or not call.parallel:
-            verdict.detail = self._forbidden(call, namespace, verdict)
-            if verdict.detail:
-                verdict.reason = Reason.NOT_ALLOWED
-        if not verdict.tools and verdict.reason is Reason.OK:
+        verdict.detail = self._forbidden(call, namespace, verdict)
+        if verdict.detail:
+            verdict.reason = Reason.NOT_ALLOWED
+        elif not verdict.tools:
             verdict.reason = Reason.UNKNOWN_TOOL
             verdict.detail = why
         if verdict.reason is not Reason.OK and not self._observes(namespace, call.name):
             return verdict
-        return self._check_arguments(call, verdict, namespace)
+        self._check_arguments(call, verdict, namespace)
+        if verdict.reason is Reason.OK and verdict.would_reject is None and not verdict.normalised:
+            self._remember(call, verdict, in_force)
+        return verdict
+
+    def _passed(self, call: Candidate, in_force: _InForce) -> _PassedByName:
+        """Tools of which a call has passed, in the toolset of this call."""
+        if self.settings.tools == "registry":
+            return in_force.passed
+        if self.settings.tools == "both" or call.tools is None:
+            return {}
+        return self.in_band.get(call.tools).passed
+
+    def _remember(self, call: Candidate, verdict: Verdict, in_force: _InForce) -> None:
+        """Keep what an approval has shown for later calls of the same name: only choice and arguments can differ."""
+        tools = verdict.tools
+        if len(tools) == 1 and tools[0].second is None and tools[0].namespace == call.namespace and not verdict.tolerated:
+            kept = Verdict(reason=Reason.OK, toolset=verdict.toolset, tools=tools)
+            self._passed(call, in_force)[call.namespace, call.name] = _Passed(tools[0].quick, kept)
 
     def would_help(self, call: Candidate) -> tuple[str, ...]:
         """Tolerances of the gate, each of which by itself would have let a rejected call through (for `check`)."""
@@ -156,18 +145,17 @@ class Gate:
                     helpful.append(name)
         return tuple(helpful)
 
-    def _check_arguments(self, call: Candidate, verdict: Verdict, namespace: Any) -> Verdict:
-        """Go on with `arguments_type`; a verdict that already has a reason is one that is only observed."""
+    def _check_arguments(self, call: Candidate, verdict: Verdict, namespace: Any) -> None:
+        """Go on with `arguments_type`; a verdict that has a reason already is one that is only observed."""
         text = call.arguments
         if type(text) is not str or not text:
             text = self._tolerate(text, verdict)
             if text is None:
                 return _refuse(verdict, Reason.ARGUMENTS_TYPE, "arguments are not a string")
-        verdict.arguments = text
-        value = read(text, self.settings.max_argument_bytes, self.settings.max_argument_depth)
+        value = read(text, self._max_bytes, self._max_depth)
+        if type(value) is Fault:
+            return _refuse(verdict, value.reason, value.detail)
         if type(value) is not dict:
-            if type(value) is Fault:
-                return _refuse(verdict, value.reason, value.detail)
             return _refuse(verdict, Reason.ARGUMENTS_SCHEMA, "the arguments are no JSON object")
         for tool in verdict.tools:
             fits = tool.is_valid(value)
@@ -179,7 +167,7 @@ class Gate:
         if verdict.reason is not Reason.OK and self._observes(namespace, call.name):
             verdict.would_reject = verdict.reason
             verdict.reason = Reason.OK
-        return verdict
+        return None
 
     def _tolerate(self, arguments: Any, verdict: Verdict) -> str | None:
         """Text of arguments that are empty or no string: itself, what a tolerance makes of it, or None."""
@@ -191,12 +179,17 @@ class Gate:
         if name and text is not None:
             verdict.tolerated = (*verdict.tolerated, name)
             verdict.normalised = True
+            verdict.arguments = text
         return text
 
     def _forbidden(self, call: Candidate, namespace: Any, verdict: Verdict) -> str:
         """Why the response or the policy forbids the call; empty where neither does."""
         choices = [self._choices.get(text) for text in call.tool_choices]
         verdict.unknown_choices = sum(not choice.known for choice in choices)
+        if not any(choice.forbids or not choice.known for choice in choices):
+            if len(self._free) >= MAX_FREE:
+                self._free.clear()
+            self._free.add(call.tool_choices)
         # A flat tool that was called under a namespace of its own name (rule 25) is meant by its flat name.
         flat = namespace == call.name and any(tool.namespace is None for tool in verdict.tools)
         exact = not flat or any(tool.namespace is not None for tool in verdict.tools)
@@ -215,10 +208,9 @@ class Gate:
     def _observes(self, namespace: Any, name: Any) -> bool:
         return self.settings.mode == "observe" or self._observed.match(namespace, name)
 
-    def _find(self, call: Candidate, namespace: Any) -> tuple[str | None, tuple[Tool, ...], str]:
+    def _find(self, call: Candidate, namespace: Any, registry: Toolset) -> tuple[str | None, tuple[Tool, ...], str]:
         """Name of the toolset, tools that the call must satisfy, and why there are none."""
         source = self.settings.tools
-        registry = self.registry
         if source == "registry":
             found = registry.find(namespace, call.name)
             return registry.sha256, found, "" if found else registry.why_not(namespace, call.name)
@@ -240,7 +232,7 @@ class Gate:
         """Name of two toolsets that must both be satisfied."""
         key = (registry, stream)
         if key not in self._joined:
-            if len(self._joined) > MAX_DEPTH:
+            if len(self._joined) >= MAX_FREE:
                 self._joined.clear()
             self._joined[key] = sha256(list(key))
         return self._joined[key]

@@ -1,7 +1,7 @@
 """Tools that a response or its request brings along: read lazily, compiled one by one, cached by their bytes.
 
-Owns the bounds on schemas that nobody has looked at (design section 6). They are never compiled by generating code, and whatever
-is wrong with one makes it no tool (rule 23), never an exception.
+Owns the bounds on schemas that nobody has looked at (design section 6). They are never compiled by generating code, and
+whatever is wrong with one makes it no tool (rule 23), never an exception.
 """
 
 from collections import OrderedDict
@@ -34,6 +34,8 @@ class InBandToolset:
         self._declared: dict[_Key, list[dict[str, Any]]] = {}
         self._compiled: dict[_Key, tuple[Tool, ...]] = {}
         self._causes: dict[_Key, str] = {}
+        self.passed: dict[Any, Any] = {}
+        """For whoever uses it: what it has found out about these tools."""
         self._broken = ""
         """Why there are no tools at all, where the text as a whole is none."""
         entries = None

@@ -1,14 +1,14 @@
 """Regular expressions in schemas: only what ECMA-262 and the linear-time engine read alike.
 
 Owns the answer to "does this pattern mean in the engine what JSON Schema says it means?". The engine's own dialect takes more
-than ECMA-262 does (inline flags, `\\A`, possessive quantifiers, ...) and would give such texts another meaning than the
-executor's validator does; they are refused at load, never reinterpreted.
+than ECMA-262 does (inline flags, its own anchors, possessive quantifiers, ...) and would give such texts another meaning than
+the executor's validator does; they are refused at load, never reinterpreted.
 """
 
 import re
 from typing import Final
 
-_TOKEN: Final = re.compile(
+_PIECE: Final = re.compile(
     r"""
       (?P<escape>\\(?:u\{[0-9a-fA-F]{1,6}\}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|c[A-Za-z]|[pP]\{[A-Za-z0-9_=]+\}|.))
     | (?P<group>\((?:\?(?:<[=!]|[=!:]|<[A-Za-z_$][A-Za-z0-9_$]*>|.?))?)
@@ -18,14 +18,14 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_CLASS_TOKEN: Final = re.compile(
+_CLASS_PIECE: Final = re.compile(
     r"\\(?:u\{[0-9a-fA-F]{1,6}\}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|c[A-Za-z]|[pP]\{[A-Za-z0-9_=]+\}|.)|\]|.", re.DOTALL
 )
 _GROUPS: Final = re.compile(r"\((\?:|\?<[A-Za-z_$][A-Za-z0-9_$]*>)?\Z")
 _LOOK: Final = ("(?=", "(?!", "(?<=", "(?<!")
 _ESCAPES: Final = frozenset("dDwWsSfnrtv") | frozenset("^$\\.*+?()[]{}|/-!\"#%&',:;=@_`~ ") | frozenset("0123456789bB")
-"""What may follow a backslash: the `u` flag's own, and punctuation that no engine reads otherwise (`\\<` and `\\>` are word
-boundaries in some)."""
+"""What may follow a backslash: the `u` flag's own, and punctuation that no engine reads otherwise; angle brackets are left out,
+since some read them as word boundaries."""
 
 
 def fault_of_pattern(pattern: str) -> str | None:
@@ -34,40 +34,40 @@ def fault_of_pattern(pattern: str) -> str | None:
     repeated = True
     """Nothing to repeat at the start, and a repeat of a repeat is another dialect's possessive quantifier."""
     while at < len(pattern):
-        match = _TOKEN.match(pattern, at)
+        match = _PIECE.match(pattern, at)
         if match is None:
             return "it is no regular expression"
-        kind, token = match.lastgroup, match.group()
+        kind, piece = match.lastgroup, match.group()
         at = match.end()
         if kind == "repeat":
             if repeated:
                 return "a quantifier has nothing to repeat"
             repeated = True
             continue
-        repeated = kind == "group" or token in {"|", "^"}
+        repeated = kind == "group" or piece in {"|", "^"}
         fault = None
         if kind == "escape":
-            fault = _fault_of_escape(token)
+            fault = _fault_of_escape(piece)
         elif kind == "group":
-            fault = _fault_of_group(token)
+            fault = _fault_of_group(piece)
         elif kind == "class":
             fault, at = _read_class(pattern, at)
-        elif token in {"{", "}", "]"}:
-            fault = f"a bare {token} is no ECMA-262 under the u flag"
+        elif piece in {"{", "}", "]"}:
+            fault = f"a bare {piece} is no ECMA-262 under the u flag"
         if fault:
             return fault
     return None
 
 
-def _fault_of_group(token: str) -> str | None:
-    if token in _LOOK:
+def _fault_of_group(piece: str) -> str | None:
+    if piece in _LOOK:
         return "look-around needs a backtracking engine"
-    return None if _GROUPS.match(token) else "a group of another dialect than ECMA-262"
+    return None if _GROUPS.match(piece) else "a group of another dialect than ECMA-262"
 
 
-def _fault_of_escape(token: str) -> str | None:
-    mark = token[1:2]
-    if len(token) > 2:
+def _fault_of_escape(piece: str) -> str | None:
+    mark = piece[1:2]
+    if len(piece) > 2:
         return None
     if mark in set("123456789k"):
         return "back references need a backtracking engine"
@@ -82,21 +82,21 @@ def _read_class(pattern: str, at: int) -> tuple[str | None, int]:
     """Read a character class from behind its bracket: its fault, and where it ends."""
     members: list[str] = []
     while at < len(pattern):
-        match = _CLASS_TOKEN.match(pattern, at)
+        match = _CLASS_PIECE.match(pattern, at)
         if match is None:
             break
-        token = match.group()
+        piece = match.group()
         at = match.end()
-        if token == "]":
+        if piece == "]":
             return _fault_of_class(members), at
-        members.append(token)
+        members.append(piece)
     return "a character class has no end", at
 
 
 def _fault_of_class(members: list[str]) -> str | None:
     if not members:
         return "an empty character class"
-    for token in members:
-        if token.startswith("\\") and len(token) == 2 and token[1] not in _ESCAPES - set("123456789bB"):
-            return f"the escape {token} in a character class is no ECMA-262 under the u flag"
+    for piece in members:
+        if piece.startswith("\\") and len(piece) == 2 and piece[1] not in _ESCAPES - set("123456789bB"):
+            return f"the escape {piece} in a character class is no ECMA-262 under the u flag"
     return None

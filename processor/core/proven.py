@@ -5,13 +5,14 @@ Owns that table and nothing else. It may only ever be too narrow: whatever is no
 
 from typing import Any, Final
 
-from processor.core.schema_walk import children, draft_of, pointer
+from processor.core.schema_walk import children, draft_of, pointer, words
 
-ANNOTATIONS: Final = frozenset(["$schema", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"])
+ANNOTATIONS: Final = words("$schema $comment title description default examples deprecated readOnly writeOnly")
 """Keywords that no validator acts upon."""
 
-_ALWAYS: Final = frozenset(
-    ["type", "enum", "properties", "required", "additionalProperties", "items", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "minProperties", "maxProperties", "uniqueItems", "allOf", "anyOf", "oneOf", "not", "$ref", "definitions"]
+_ALWAYS: Final = words(
+    "type enum properties required additionalProperties items minLength maxLength minimum maximum minItems maxItems "
+    "minProperties maxProperties uniqueItems allOf anyOf oneOf not $ref definitions"
 )
 _FOUR: Final = _ALWAYS | frozenset(["exclusiveMinimum", "exclusiveMaximum", "additionalItems", "dependencies"])
 _SIX: Final = _FOUR | frozenset({"const", "contains", "propertyNames"})
@@ -68,7 +69,9 @@ def _unproven_here(
         elif keyword == "$schema":
             if path:
                 return keyword
-        elif (keyword not in honoured and keyword not in ANNOTATIONS and not keyword.startswith("x-")) or not _plain(keyword, value):
+        elif (keyword not in honoured and keyword not in ANNOTATIONS and not keyword.startswith("x-")) or not _plain(
+            keyword, value
+        ):
             return keyword
     reference = part.get("$ref")
     if reference is not None:

@@ -8,6 +8,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import unquote
 
+
+def words(text: str) -> frozenset[str]:
+    """A table of keywords, written as words."""
+    return frozenset(text.split())
+
+
 DRAFTS: Final = {
     "http://json-schema.org/draft-04/schema": "draft4",
     "http://json-schema.org/draft-06/schema": "draft6",
@@ -19,8 +25,9 @@ DRAFTS: Final = {
 DEFAULT_DRAFT: Final = "draft2020-12"
 """What a schema without `$schema` is read as."""
 
-ONE: Final = frozenset(
-    ["not", "if", "then", "else", "contains", "propertyNames", "additionalProperties", "additionalItems", "items", "unevaluatedItems", "unevaluatedProperties", "contentSchema"]
+ONE: Final = words(
+    "not if then else contains propertyNames additionalProperties additionalItems items unevaluatedItems "
+    "unevaluatedProperties contentSchema"
 )
 """Keywords that hold one schema (`items` may hold a list as well)."""
 LIST: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems", "items"})
@@ -31,8 +38,9 @@ REFERENCES: Final = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 """Keywords that name another schema."""
 _ASIDE: Final = frozenset({"$defs", "definitions"})
 """Schemas that apply only where something refers to them."""
-_DESCENDS: Final = frozenset(
-    ["properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames", "items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"]
+_DESCENDS: Final = words(
+    "properties patternProperties additionalProperties unevaluatedProperties propertyNames items prefixItems "
+    "additionalItems unevaluatedItems contains"
 )
 """Keywords whose schemas apply to a part of the instance, so that a cycle through them ends with the instance."""
 

@@ -48,13 +48,16 @@ _HUGE: Final = 400
 def read_strictly(text: str) -> Any:
     """Read one text: the value, or a `Fault` with reason `arguments_parse`."""
     lone = None if text.isascii() else _LONE.search(text)
+    if lone:
+        return _fault(text, "a lone surrogate", lone.start())
     try:
-        if lone:
-            raise _Wrong("a lone surrogate", lone.start())
         return _Reader(text).document()
     except _Wrong as wrong:
-        at = len(text[: wrong.at].encode("utf-8", "surrogatepass"))
-        return Fault(Reason.ARGUMENTS_PARSE, f"{wrong.what} at byte {at}")
+        return _fault(text, wrong.what, wrong.at)
+
+
+def _fault(text: str, what: str, at: int) -> Fault:
+    return Fault(Reason.ARGUMENTS_PARSE, f"{what} at byte {len(text[:at].encode('utf-8', 'surrogatepass'))}")
 
 
 class _Reader:

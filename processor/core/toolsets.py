@@ -1,7 +1,7 @@
 """Tools with their compiled schemas, and the sets of them that are in force.
 
-Owns what a tool is, how a toolset is named (SHA-256 of its canonical content), and the finding of a tool. A toolset never changes
-once it is made: a call is judged by one toolset from end to end.
+Owns what a tool is, how a toolset is named (SHA-256 of its canonical content), and the finding of a tool. A toolset never
+changes once it is made: a call is judged by one toolset from end to end.
 """
 
 from collections.abc import Sequence
@@ -37,6 +37,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     """Names of the engines that check it."""
     is_valid: IsValid
     """The engine that decides."""
+    quick: IsValid
+    """The same, but it may raise."""
     second: IsValid | None
     """The second engine, where it is proven for this schema: both must accept."""
     flaws: Validator
@@ -128,6 +130,7 @@ class Compiler:
             draft=draft_of(schema) or "",
             engines=(*engines, self._fast.name) if second else engines,
             is_valid=first.is_valid,
+            quick=first.quick,
             second=second.is_valid if second else None,
             flaws=rust,
             deferred=deferred,
