@@ -54,8 +54,9 @@ class SchemaFault(ValueError):
 class Validator(Protocol):
     """One compiled schema."""
 
-    quick: IsValid
-    """The same as `is_valid`, but for what may be raised: for callers that fall back on it then."""
+    @property
+    def quick(self) -> IsValid:
+        """The same as `is_valid`, but it may raise: for callers that fall back on that then."""
 
     def is_valid(self, value: Any) -> bool:
         """Whether the value fits. Never raises."""
@@ -78,7 +79,7 @@ class _RustValidator:
 
     def __init__(self, compiled: jsonschema_rs.Validator, *, explains: bool) -> None:
         self.compiled = compiled
-        self.quick = compiled.is_valid
+        self.quick: IsValid = compiled.is_valid
         self.explains = explains
 
     def is_valid(self, value: Any) -> bool:
@@ -140,7 +141,7 @@ class _FastValidator:
     def __init__(self, check: Callable[[Any], Any], explain: Validator | None) -> None:
         self._check = check
         self._explain = explain
-        self.quick = self.is_valid
+        self.quick: IsValid = self.is_valid
 
     def is_valid(self, value: Any) -> bool:
         try:

@@ -151,12 +151,15 @@ class Gate:
         if type(text) is not str or not text:
             text = self._tolerate(text, verdict)
             if text is None:
-                return _refuse(verdict, Reason.ARGUMENTS_TYPE, "arguments are not a string")
+                _refuse(verdict, Reason.ARGUMENTS_TYPE, "arguments are not a string")
+                return
         value = read(text, self._max_bytes, self._max_depth)
         if type(value) is Fault:
-            return _refuse(verdict, value.reason, value.detail)
+            _refuse(verdict, value.reason, value.detail)
+            return
         if type(value) is not dict:
-            return _refuse(verdict, Reason.ARGUMENTS_SCHEMA, "the arguments are no JSON object")
+            _refuse(verdict, Reason.ARGUMENTS_SCHEMA, "the arguments are no JSON object")
+            return
         for tool in verdict.tools:
             fits = tool.is_valid(value)
             if tool.second is not None and tool.second(value) is not fits:
@@ -238,12 +241,11 @@ class Gate:
         return self._joined[key]
 
 
-def _refuse(verdict: Verdict, reason: Reason, detail: str) -> Verdict:
+def _refuse(verdict: Verdict, reason: Reason, detail: str) -> None:
     """Reject what cannot be executed, observed or not; the first reason found stays (order of the reasons)."""
     if verdict.reason is Reason.OK:
         verdict.reason = reason
         verdict.detail = detail
-    return verdict
 
 
 def _misfit(verdict: Verdict, tool: Tool, value: Any) -> None:
