@@ -3,13 +3,16 @@
 #   docker run -v ./callgate.toml:/etc/callgate.toml:ro -v ./schemas:/schemas:ro callgate run --config /etc/callgate.toml
 
 FROM python:3.12-slim AS build
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
-RUN python -m venv /opt/callgate
-COPY requirements/run.txt requirements/run.txt
-RUN /opt/callgate/bin/pip install --no-cache-dir --disable-pip-version-check -r requirements/run.txt
+COPY requirements requirements
+# The image gets one environment, what builds the package another that stays behind.
+RUN python -m venv /opt/callgate && /opt/callgate/bin/python -m pip install -r requirements/run.txt \
+    && python -m pip install -r requirements/build.txt
 COPY . .
-RUN /opt/callgate/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps . \
-    && /opt/callgate/bin/pip uninstall --yes --quiet pip
+RUN python -m pip wheel --no-build-isolation --no-deps --wheel-dir /wheels . \
+    && /opt/callgate/bin/python -m pip install --no-deps /wheels/*.whl \
+    && /opt/callgate/bin/python -m pip uninstall --yes --quiet pip
 
 FROM python:3.12-slim
 RUN useradd --system --uid 10001 --no-create-home callgate

@@ -17,7 +17,7 @@ help: ## Explain the targets (this)
 
 setup: $(STAMP) ## Make .venv from the pinned list and install callgate into it (the others do it by themselves)
 
-$(STAMP): pyproject.toml requirements/run.txt requirements/dev.txt
+$(STAMP): pyproject.toml $(wildcard requirements/*.txt)
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later was not found: install it (with its venv module), or set PYTHON=..." >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || { echo "Python's venv module is missing: install it (on Debian: python3-venv)." >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/dev.txt
@@ -54,7 +54,7 @@ format: setup ## Put the code into the one format
 lock: ## Pin the newest versions that pyproject.toml allows
 	rm -rf .cache/lock
 	$(PYTHON) -m venv .cache/lock
-	.cache/lock/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
+	.cache/lock/bin/python -m pip install --quiet --disable-pip-version-check hatchling editables '.[dev]'
 	.cache/lock/bin/python requirements/lock.py
 	rm -rf .cache/lock
 

@@ -1,4 +1,4 @@
-"""Pins what pyproject.toml asks for, from what is installed here, into run.txt and dev.txt.
+"""Pins what pyproject.toml asks for, from what is installed here, into run.txt, build.txt and dev.txt.
 
 `make lock` runs it in a fresh environment. It names no host and reads nothing but the installed distributions.
 """
@@ -39,14 +39,22 @@ def closure(roots: list[str]) -> dict[str, str]:
     return lines
 
 
+def write(name: str, purpose: str, lines: list[str], under: tuple[str, ...] = ()) -> None:
+    """Write one file, that reads the files `under` it first."""
+    text = HEADER.format(purpose) + "".join(f"-r {other}\n" for other in under) + "".join(f"{line}\n" for line in sorted(lines))
+    (HERE / name).write_text(text)
+
+
 def main() -> int:
-    """Write both files."""
-    project = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]
-    run = closure(project["dependencies"])
-    dev = closure(project["optional-dependencies"]["dev"])
-    (HERE / "run.txt").write_text(HEADER.format("what callgate needs to run") + "".join(f"{run[n]}\n" for n in sorted(run)))
-    more = [dev[name] for name in sorted(dev) if name not in run]
-    (HERE / "dev.txt").write_text(HEADER.format("what tests and tools need on top") + "-r run.txt\n" + "\n".join(more) + "\n")
+    """Write the three files."""
+    asked = tomllib.loads((HERE.parent / "pyproject.toml").read_text())
+    run = closure(asked["project"]["dependencies"])
+    build = closure(asked["build-system"]["requires"])
+    dev = closure(asked["project"]["optional-dependencies"]["dev"])
+    write("run.txt", "what callgate needs to run", list(run.values()))
+    write("build.txt", "what builds the package", list(build.values()))
+    more = [line for name, line in dev.items() if name not in run and name not in build]
+    write("dev.txt", "what tests and tools need on top", more, under=("run.txt", "build.txt"))
     return 0
 
 

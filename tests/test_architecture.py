@@ -241,13 +241,14 @@ def test_no_registry_is_named() -> None:
 def test_everything_is_pinned() -> None:
     """Development, CI and the image install exact versions, of everything that pyproject.toml asks for."""
     pinned = {}
-    for name in ("run.txt", "dev.txt"):
+    for name in ("run.txt", "build.txt", "dev.txt"):
         for line in (ROOT / "requirements" / name).read_text().splitlines():
             if line and not line.startswith(("#", "-r ")):
                 requirement = Requirement(line)
                 assert [only.operator for only in requirement.specifier] == ["=="], line
                 pinned[canonicalize_name(requirement.name)] = next(iter(requirement.specifier)).version
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    for line in [*project["dependencies"], *project["optional-dependencies"]["dev"]]:
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project = asked["project"]
+    for line in [*asked["build-system"]["requires"], *project["dependencies"], *project["optional-dependencies"]["dev"]]:
         wanted = Requirement(line)
         assert wanted.specifier.contains(pinned[canonicalize_name(wanted.name)]), line
