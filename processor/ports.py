@@ -7,8 +7,8 @@ cancellation. It holds no code.
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from processor.core.decide import Outgoing
 from processor.core.offsets import Commit
+from processor.core.outgoing import Outgoing
 from processor.core.pipeline import Partition
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from aiokafka import errors as kafka
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.conn import create_conn
+from aiokafka.protocol.metadata import MetadataRequest
 
 from processor.errors import Fatal, Fenced, Poisoned, Refused, Retryable, Unreachable
 from processor.settings import Kafka
@@ -121,24 +122,49 @@ async def probe(settings: Kafka) -> None:
     options["request_timeout_ms"] = int(min(settings.request_timeout_ms, PROBE_SECONDS * 1000))
     causes = []
     for server in settings.bootstrap_servers:
-        host, _, port = server.rpartition(":")
         try:
-            async with asyncio.timeout(PROBE_SECONDS):
-                connection = await create_conn(host.strip("[]"), int(port), **options)
-        except ValueError:
-            raise Fatal(f"`kafka.bootstrap_servers`: `{server}` is not `host:port`.") from None
-        except ssl.SSLError as fault:
-            raise Refused(f"The TLS handshake with {server} failed: {_cause(fault)}.") from None
-        except REFUSED as fault:
-            how = f"{settings.security_protocol} {settings.sasl_mechanism}"
-            raise Refused(f"The broker at {server} refused the credentials ({how}): {_cause(fault)}.") from None
-        except (OSError, kafka.KafkaError, TimeoutError) as fault:
+            await _log_in(server, settings, options)
+        except (OSError, kafka.KafkaError) as fault:
             causes.append(f"{server}: {_cause(fault)}")
         else:
-            with contextlib.suppress(OSError):
-                await connection.close()
             return
     raise Unreachable(f"No Kafka broker answers ({'; '.join(causes)}).")
+
+
+async def _log_in(server: str, settings: Kafka, options: dict[str, Any]) -> None:
+    """Connect, log in and ask for something. Raises Refused, Fatal, OSError, KafkaError."""
+    host, _, port = server.rpartition(":")
+    if not host or not port.isdecimal():
+        raise Fatal(f"`kafka.bootstrap_servers`: `{server}` is not `host:port`.")
+    refused = f"The broker at {server} refused the credentials ({_how(settings)})"
+    connection = None
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            connection = await create_conn(host.strip("[]"), int(port), **options)
+            answer = await connection.send(MetadataRequest([]))
+        if not answer.brokers:
+            # The client takes a refused OAUTHBEARER token for an agreed one; the broker then answers with nothing.
+            raise Refused(f"{refused}: it answers nothing.")
+    except ssl.SSLError as fault:
+        raise Refused(f"The TLS handshake with {server} failed: {_cause(fault)}.") from None
+    except REFUSED as fault:
+        raise Refused(f"{refused}: {_cause(fault)}.") from None
+    except kafka.KafkaConnectionError:
+        if connection is not None and settings.security_protocol != "PLAINTEXT":
+            # TLS 1.3 tells that a certificate is missing only after the handshake.
+            raise Refused(f"{refused}: it closed the connection.") from None
+        raise
+    finally:
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                await connection.close()
+
+
+def _how(settings: Kafka) -> str:
+    """Name the way of logging in."""
+    if settings.security_protocol.startswith("SASL_"):
+        return f"{settings.security_protocol} with {settings.sasl_mechanism}"
+    return settings.security_protocol
 
 
 def translate(fault: BaseException, doing: str) -> Exception:

@@ -21,8 +21,8 @@ from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from processor.adapters.kafka_client import client_options, translate
 from processor.adapters.source import Source
-from processor.core.decide import Outgoing, Route
 from processor.core.offsets import Commit, encode
+from processor.core.outgoing import Outgoing, Route
 from processor.errors import Fenced, Retryable
 from processor.settings import Kafka, Settings
 

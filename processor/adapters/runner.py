@@ -10,15 +10,13 @@ from typing import Any
 
 from aiokafka.structs import TopicPartition
 
-from processor.adapters.kafka_client import probe
 from processor.adapters.offset_fetch import Reader
 from processor.adapters.publish import PlainPublisher, TransactionalPublisher
 from processor.adapters.source import OutOfRange, Source
 from processor.adapters.tenure import finish
-from processor.adapters.topics import require
 from processor.adapters.worker import FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS, Worker
 from processor.core.pipeline import Partition
-from processor.errors import Fatal, Retryable, Unreachable
+from processor.errors import Fatal, Retryable
 from processor.ports import Clock, Hooks, Log, Publisher
 from processor.settings import Settings
 
@@ -97,7 +95,7 @@ class Runner:
         """Work until stopped. Raises Fatal (ends the process) and, after `kill`, CancelledError."""
         self._main = asyncio.current_task()
         try:
-            await self._check()
+            await self._reader.start()
             async with asyncio.TaskGroup() as group:
                 self._group = group
                 fetching = group.create_task(self._fetch())
@@ -107,19 +105,6 @@ class Runner:
         finally:
             if not self._killed:
                 await finish(self._close())
-
-    async def _check(self) -> None:
-        """See that broker and topics are what they must be. Raises Fatal."""
-        if not __debug__:
-            raise Fatal("callgate does not run under `python -O`: its Kafka client checks its transactions with `assert`.")
-        await probe(self._settings.kafka)
-        try:
-            await self._reader.start()
-            findings = await require(self._reader, self._settings)
-        except Retryable as fault:
-            raise Unreachable(str(fault)) from fault
-        for finding in findings:
-            self._log.warning("topics", detail=finding.sentence)
 
     async def _end(self, fetching: asyncio.Task[None]) -> None:
         await self._stopped.wait()

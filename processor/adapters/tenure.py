@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiokafka.structs import TopicPartition
 
-from processor.core.decide import Outgoing
 from processor.core.offsets import Commit
+from processor.core.outgoing import Outgoing
 from processor.core.pipeline import Partition
 from processor.ports import Publisher
 
@@ -111,7 +111,7 @@ class Tenure:
                 if not worker.owns(self._generation):
                     return
             partition.feed(records if len(records) <= CHUNK else records[start : start + CHUNK], now_ms)
-        partition.reached(position, now_ms)
+        partition.reached(position)
         if not partition.rebuilding:
             self._collect()
         now = self._clock.monotonic()
@@ -144,7 +144,7 @@ class Tenure:
         now = self._clock.monotonic()
         if partition.rebuilding:
             # The position may be at P already, without a single record to read.
-            partition.reached(partition.position, self._clock.wall_ms())
+            partition.reached(partition.position)
             return
         if now - self._quiet_since < self._idle_after or now < self._idle_at:
             return

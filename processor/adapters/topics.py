@@ -16,7 +16,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from processor.adapters.kafka_client import translate
 from processor.adapters.offset_fetch import Reader
 from processor.adapters.publish import BATCH_BYTES, topics_of
-from processor.core.decide import Route
+from processor.core.outgoing import Route
 from processor.errors import Fatal, Refused, Unfit
 from processor.settings import Settings, Topics
 from processor.values import show_duration, show_size

@@ -1,0 +1,200 @@
+"""The consumer on a real broker: nothing is handed out before the seek, nothing is skipped after an error."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import CorruptRecordException
+
+from processor.adapters.offset_fetch import Reader
+from processor.adapters.source import OutOfRange, Source
+from processor.errors import Fenced, Retryable
+from processor.settings import Settings
+from tests.conftest import MakeTopic
+from tests.contract.kit import Lines, commit_at, input_partition, make_settings, produce, started, with_reader
+
+
+async def with_source(settings: Settings, work: Callable[[Source], Awaitable[Any]]) -> Any:
+    """Do something as a member of the group."""
+    source = Source(settings, lambda: None)
+    try:
+        await source.start()
+        return await work(source)
+    finally:
+        await source.close()
+
+
+async def offsets(source: Source, count: int) -> list[int]:
+    """Offsets of the next records."""
+    found: list[int] = []
+    while len(found) < count:
+        fetched = await source.fetch(200)
+        assert not fetched.faults
+        found += [record.offset for _, records, _ in fetched.batches for record in records]
+    return found
+
+
+@pytest.mark.parametrize("attempt", range(4))
+def test_nothing_is_read_before_the_seek(bootstrap: str, make_topic: MakeTopic, attempt: int) -> None:
+    """Section 7: without a pause inside the callback a pending fetch brings records from the committed offset (8 of 8)."""
+    del attempt
+    settings = make_settings(bootstrap, make_topic)
+
+    async def work(source: Source) -> None:
+        early = [await source.fetch(100) for _ in range(5)]
+        assert all(not fetched.batches for fetched in early)
+        assert source.begin(0, source.owned[0], 7)
+        assert await offsets(source, 3) == [7, 8, 9]
+
+    async def all_of_it() -> None:
+        await produce(bootstrap, settings.topics.events, [b"%d" % n for n in range(10)])
+        publisher = await started(settings)
+        await publisher.publish([], commit_at(2))
+        await publisher.close()
+        await with_source(settings, work)
+
+    asyncio.run(all_of_it())
+
+
+def test_a_stale_assignment_cannot_begin(bootstrap: str, make_topic: MakeTopic) -> None:
+    """A takeover that ends after the partition was assigned anew is not allowed to read."""
+    settings = make_settings(bootstrap, make_topic)
+
+    async def work(source: Source) -> None:
+        assert not source.begin(0, source.owned[0] - 1, 0)
+        assert not source.begin(5, source.owned[0], 0)
+
+    asyncio.run(with_source(settings, work))
+
+
+def test_a_failing_callback_is_not_swallowed(bootstrap: str, make_topic: MakeTopic) -> None:
+    """Section 7: the client swallows exceptions of the callbacks; the source keeps them, and reads nothing."""
+    settings = make_settings(bootstrap, make_topic)
+
+    def fail() -> None:
+        if source.owned:
+            raise ValueError("note failed")
+
+    source = Source(settings, fail)
+
+    async def work() -> None:
+        try:
+            await source.start()
+            with pytest.raises(Retryable, match="callback"):
+                await source.fetch(100)
+        finally:
+            await source.close()
+
+    asyncio.run(work())
+
+
+def test_an_offset_outside_the_log_is_named(bootstrap: str, make_topic: MakeTopic) -> None:
+    """Section 7: a position outside the log is an error of its partition, never a silent jump."""
+    settings = make_settings(bootstrap, make_topic)
+
+    async def work(source: Source) -> None:
+        assert source.begin(0, source.owned[0], 1_000)
+        fetched = await source.fetch(2_000)
+        while not fetched.faults:
+            fetched = await source.fetch(2_000)
+        assert isinstance(fetched.faults[0], OutOfRange)
+
+    asyncio.run(with_source(settings, work))
+
+
+def test_an_error_in_the_middle_of_a_batch_skips_nothing(bootstrap: str, make_topic: MakeTopic) -> None:
+    """The client steps over the rest of a batch after an exception in it: the source goes back to what it handed out."""
+    settings = make_settings(bootstrap, make_topic)
+
+    async def work(source: Source) -> None:
+        assert source.begin(0, source.owned[0], 0)
+        consumer = source._consumer
+        fetcher = consumer._fetcher
+        while not fetcher._records:
+            await asyncio.sleep(0.01)
+        ((_, result),) = fetcher._records.items()
+        broken = result._partition_records
+        iterator = broken._records_iterator
+
+        def breaks() -> Any:
+            for _ in range(3):
+                yield next(iterator)
+            raise CorruptRecordException("Invalid CRC")
+
+        broken._records_iterator = breaks()
+        fetched = await source.fetch(1_000)
+        assert isinstance(fetched.faults[-1], Retryable)
+        assert await offsets(source, 10) == list(range(10))
+
+    async def all_of_it() -> None:
+        await produce(bootstrap, settings.topics.events, [b"%d" % n for n in range(10)])
+        await with_source(settings, work)
+
+    asyncio.run(all_of_it())
+
+
+def test_markers_move_the_position_without_records(bootstrap: str, make_topic: MakeTopic) -> None:
+    """Section 7: position, not last record: aborted transactions and markers at the end of the log are passed."""
+    settings = make_settings(bootstrap, make_topic)
+    topic = settings.topics.events
+
+    async def write() -> None:
+        producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=f"in-{topic}")
+        await producer.start()
+        try:
+            async with producer.transaction():
+                await producer.send_and_wait(topic, b"seen", partition=0)
+            await producer.begin_transaction()
+            await producer.send_and_wait(topic, b"aborted", partition=0)
+            await producer.abort_transaction()
+        finally:
+            await producer.stop()
+
+    async def work(source: Source) -> None:
+        assert source.begin(0, source.owned[0], 0)
+        position, seen = 0, []
+        while position < 4:
+            for _, records, after in (await source.fetch(200)).batches:
+                seen += [record.value for record in records]
+                position = after
+        assert seen == [b"seen"]
+        end = await with_reader(settings, ends)
+        assert end == position == 4
+
+    async def ends(reader: Reader, _: Lines) -> int:
+        return await reader.end(input_partition(settings))
+
+    async def all_of_it() -> None:
+        await write()
+        await with_source(settings, work)
+
+    asyncio.run(all_of_it())
+
+
+def test_leaving_hands_the_partition_on_at_once(bootstrap: str, make_topic: MakeTopic) -> None:
+    """A clean stop leaves the group: the next member does not wait for the session to end."""
+    settings = make_settings(bootstrap, make_topic)
+
+    async def work() -> None:
+        await with_source(settings, lambda source: source.fetch(50))
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await with_source(settings, lambda source: source.fetch(50))
+        assert loop.time() - began < settings.kafka.session_timeout_ms / 1000
+
+    asyncio.run(work())
+
+
+def test_a_member_that_was_voted_out_is_not_confirmed(bootstrap: str, make_topic: MakeTopic) -> None:
+    """Section 7: a member paused past its session must not fence the new owner: the coordinator is asked first."""
+    settings = make_settings(bootstrap, make_topic)
+
+    async def work(source: Source) -> None:
+        await source.confirm()
+        source._consumer._coordinator.member_id = "somebody-else"
+        with pytest.raises(Fenced):
+            await source.confirm()
+
+    asyncio.run(with_source(settings, work))
