@@ -5,15 +5,16 @@ Owns how the core's decisions are put beside the items that they are about, and 
 """
 
 import io
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from processor.adapters.archive import Archive, ArchivedRecord
-from processor.core.outgoing import Outgoing, Route
 from processor.core.decode import decode
 from processor.core.events import Event, Item, Journal, Part, Unreadable, WholeResponse
+from processor.core.outgoing import Outgoing, Route
 from processor.core.pipeline import Partition
 from processor.core.reasons import Cause, Reason
 from processor.core.vocabulary import Kind, item_kind, journal_kind
@@ -60,20 +61,16 @@ def inspect(
     `make` makes a partition that tolerates also what it is given; `tolerances` are tried one by one on what is rejected.
     """
     records = records_of(content)
-    outgoing = _run(records, make(()), now_ms)
-    verdicts = [_verdict(each) for each in outgoing]
-    _try_tolerances(verdicts, outgoing, records, make, tolerances, now_ms)
+    verdicts = [_verdict(each) for each in _run(records, make(()), now_ms)]
+    _try_tolerances(verdicts, records, make, tolerances, now_ms)
     return _with_counted(records, verdicts)
 
 
 def _run(records: Sequence[ArchivedRecord], partition: Partition, now_ms: int) -> list[Outgoing]:
-    partition.resume(None, records[0].offset if records else 0)
-    out: list[Outgoing] = []
-    for record in records:
-        partition.feed([record], now_ms)
+    partition.resume(None, 0)
+    partition.feed(records, now_ms)
     partition.end_of_archive(now_ms)
-    out += partition.take()
-    return out
+    return partition.take()
 
 
 def _verdict(outgoing: Outgoing) -> Verdict:
@@ -94,25 +91,25 @@ def _verdict(outgoing: Outgoing) -> Verdict:
 
 def _try_tolerances(
     verdicts: list[Verdict],
-    outgoing: list[Outgoing],
     records: Sequence[ArchivedRecord],
     make: Callable[[tuple[str, ...]], Partition],
     tolerances: Iterable[str],
     now_ms: int,
 ) -> None:
     """Run everything again with one tolerance more, and see what is let through by it."""
-    if not any(each.verdict == "rejected" for each in verdicts):
+    rejected = [each for each in verdicts if each.verdict == "rejected"]
+    if not rejected:
         return
+    before = Counter(each.call_id for each in verdicts if each.verdict == "approved")
     for tolerance in tolerances:
-        again = {_id(each) for each in _run(records, make((tolerance,)), now_ms) if each.route is Route.APPROVED}
-        for verdict, each in zip(verdicts, outgoing, strict=True):
-            if verdict.verdict == "rejected" and not verdict.tolerance and _id(each) in again:
+        again = [_verdict(each) for each in _run(records, make((tolerance,)), now_ms)]
+        newly = Counter(each.call_id for each in again if each.verdict == "approved") - before
+        names = {each.name for each in again if each.call_id in newly}
+        for verdict in rejected:
+            # A renamed call is approved under another id.
+            found = verdict.call_id in newly or (tolerance == "call_id_renamed" and verdict.name in names)
+            if found and not verdict.tolerance:
                 verdict.tolerance = tolerance
-
-
-def _id(outgoing: Outgoing) -> Any:
-    decision = msgspec.json.decode(outgoing.value or b"{}")
-    return decision.get("call_id") or decision.get("id")
 
 
 def _with_counted(records: Sequence[ArchivedRecord], verdicts: list[Verdict]) -> list[Verdict]:

@@ -20,6 +20,9 @@ SetOption = Annotated[
     typer.Option("--set", "-s", metavar="KEY=VALUE", help="One setting, above file and environment; may be repeated."),
 ]
 
+WIDTH = 120
+"""Columns of tables where no terminal says how many it has."""
+
 
 def settings_from(config: Path | None, sets: list[str] | None) -> "Settings":
     """Read the settings; raises ConfigError."""
@@ -32,4 +35,7 @@ def console(*, error: bool = False) -> "Console":
     """Make a terminal to write to, standard error or output; without colours where nobody looks."""
     from rich.console import Console  # noqa: PLC0415 - as above
 
-    return Console(stderr=error, highlight=False, soft_wrap=False)
+    made = Console(stderr=error, highlight=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = WIDTH
+    return made

@@ -16,7 +16,7 @@ missing, the same streams go through `replay`.
 
 def demo() -> None:
     """Start Kafka, publish shipped streams of real shapes, run callgate, and show what it decides."""
-    from processor.demo import driver  # noqa: PLC0415 - start-up of the others stays quick
+    from processor.demo.driver import run  # noqa: PLC0415 - start-up of the others stays quick
 
-    if code := driver.run(console()):
+    if code := run(console()):
         raise typer.Exit(code)

@@ -78,13 +78,12 @@ def _broker(terminal: "Console") -> Iterator[str]:
 
 
 def _sets(run_id: str) -> list[str]:
-    return [f"group={run_id}", "tools=both", f"schemas={TOOLS}"]
+    return [f"group={run_id}", f"schemas={TOOLS}"]
 
 
 def _toml(bootstrap: str, run_id: str) -> str:
-    return f"""# Settings of this demo. Decide by the registry and by what each response says of its tools: both must agree.
+    return f"""# Settings of this demo.
 group = "{run_id}"
-tools = "both"
 schemas = "{TOOLS}"
 stream_timeout = "{STREAM_TIMEOUT}"
 closed_memory = "{CLOSED_MEMORY}"

@@ -17,6 +17,9 @@ from processor.settings import Settings
 if TYPE_CHECKING:
     from rich.console import Console
 
+WIDE = 110
+"""Columns from which the stream and the why find room."""
+
 
 class Row(NamedTuple):
     """One decision or dead letter."""
@@ -69,18 +72,21 @@ def table(terminal: "Console", rows: list[Row]) -> None:
     from rich.markup import escape  # noqa: PLC0415 - slow, and not needed by tests of rows
     from rich.table import Table  # noqa: PLC0415 - as above
 
-    made = Table(title="What callgate decided", title_justify="left", header_style="bold", expand=False)
-    for heading in ("stream", "call", "tool", "decision", "reason"):
+    wide = terminal.width >= WIDE
+    made = Table(title="What callgate decided", title_justify="left", header_style="bold")
+    for heading in (*(("stream",) if wide else ()), "call", "tool", "decision", "reason"):
         made.add_column(heading, no_wrap=True)
-    made.add_column("arguments, or why not", overflow="fold")
-    colours = {"approved": "green", "rejected": "red", "dead letter": "yellow"}
+    if wide:
+        made.add_column("arguments, or why not", overflow="fold")
+    looks = {"approved": ("green", "✓"), "rejected": ("red", "✗"), "dead letter": ("yellow", "!")}
     last = ""
     for row in sorted(rows, key=lambda row: (row.stream, row.call_id)):
-        colour = colours[row.outcome]
-        stream = "" if row.stream == last else row.stream
+        colour, mark = looks[row.outcome]
+        cells = [escape(row.call_id), escape(row.name), f"[{colour}]{mark} {row.outcome}[/]", f"[{colour}]{row.reason}[/]"]
+        if wide:
+            cells = ["" if row.stream == last else escape(row.stream), *cells, escape(row.detail)]
         last = row.stream
-        cells = (stream, row.call_id, row.name)
-        made.add_row(*map(escape, cells), f"[{colour}]{row.outcome}[/]", f"[{colour}]{row.reason}[/]", escape(row.detail))
+        made.add_row(*cells)
     terminal.print(made)
 
 

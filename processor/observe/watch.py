@@ -9,8 +9,8 @@ from typing import Any
 from msgspec.structs import fields
 
 from processor.core.candidate import Candidate
-from processor.core.outgoing import Outgoing
 from processor.core.events import Unreadable
+from processor.core.outgoing import Outgoing
 from processor.core.pipeline import Judge, Partition
 from processor.core.signals import Tally
 from processor.observe import catalogue as of
