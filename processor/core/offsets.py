@@ -13,6 +13,9 @@ from msgspec.structs import replace
 from processor.core.limits import MEANING, METADATA_BYTES, Bounds
 
 
+_HIGHEST_OFFSET = (1 << 63) - 1
+
+
 class Switch(Struct, frozen=True, array_like=True):
     """The settings changed between two records."""
 
@@ -120,8 +123,8 @@ def decode(offset: int, metadata: str | None) -> Commit | Foreign:
 
 
 def fits(commit: Commit) -> bool:
-    """Whether the metadata has room for it."""
-    return len(encode(commit).encode()) <= METADATA_BYTES
+    """Whether the metadata has room for it, however far P goes on from here: the digits of P must not push E out later."""
+    return len(encode(replace(commit, position=_HIGHEST_OFFSET)).encode()) <= METADATA_BYTES
 
 
 def trim(commit: Commit) -> Commit:
