@@ -38,12 +38,11 @@ HAPPENINGS = (
     Happening("live", "info", "A partition's state is complete; decisions are published from here on."),
     Happening("joining_again", "warning", "The connection to the group was lost and is made anew."),
     Happening("fetch_failed", "warning", "A fetch failed and is tried again."),
-    Happening(
-        "taking_over_again", "warning", "A transaction or the ownership was lost; the partition is read and rebuilt again."
-    ),
+    Happening("aborted", "warning", "A transaction or a read failed; the partition is taken over and rebuilt again."),
+    Happening("fenced", "warning", "The partition may have another owner; it is taken over anew if it is still ours."),
     Happening("partition_stopped", "error", "A partition cannot go on; the others do."),
-    Happening("offset_reset", "error", "The committed offset is out of retention; the start moved as `offset_reset` says."),
-    Happening("offsets_not_stable", "warning", "The broker may answer an old offset at a takeover (KAFKA-17507)."),
+    Happening("out_of_retention", "warning", "The committed offset is gone; the start moved as `offset_reset` says."),
+    Happening("stale_offsets", "warning", "The broker may answer an old offset at a takeover (KAFKA-17507)."),
     Happening("stopping", "info", "A signal came: the transaction in hand is finished, then the group is left."),
     Happening("ended_at_once", "warning", "A second signal came: the process ends without a commit; nothing is lost."),
     Happening("stopped", "info", "Everything is ended and closed."),
