@@ -22,6 +22,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from processor.adapters.offset_fetch import Reader
 from processor.core.offsets import Commit, decode
+from processor.errors import Retryable
 from processor.settings import Kafka
 from tests.conftest import MakeTopic
 from tests.contract.kit import Lines
@@ -105,14 +106,17 @@ class Rig:
 
     async def _commits(self) -> dict[int, Commit]:
         reader = Reader(Kafka(bootstrap_servers=(self.bootstrap,)), self.group, Lines())
+        found: dict[int, Commit] = {}
         await reader.start()
-        found = {}
         try:
             for number in range(self.partitions):
                 committed = await reader.committed(structs.TopicPartition(self.topics.events, number))
                 commit = committed and decode(*committed)
                 if isinstance(commit, Commit):
                     found[number] = commit
+        except Retryable:
+            # A broker that is just up has no coordinator yet.
+            return {}
         finally:
             await reader.close()
         return found

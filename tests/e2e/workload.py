@@ -38,7 +38,10 @@ STEP_MS = 20
 STREAM_TIMEOUT_MS, CLOSED_MEMORY_MS = 30_000, 5_000
 """Settings under which the expectations hold."""
 OPEN_AT_ONCE = 12
-WORDS = tuple(["please", "the", "table", "by", "window", "for", "guests", "and", "note", "that", "Zoë", "arrives", "late", "from", "東京", "with", "two", "dogs"])
+WORDS = (
+    *("please", "the", "table", "by", "window", "for", "guests", "and", "note"),
+    *("that", "Zoë", "arrives", "late", "from", "東京", "with", "two", "dogs"),
+)
 FAULTS = (
     *["ok"] * 10,
     "arguments_schema",
