@@ -170,7 +170,7 @@ class Gate:
         if verdict.reason is not Reason.OK and self._observes(namespace, call.name):
             verdict.would_reject = verdict.reason
             verdict.reason = Reason.OK
-        return None
+        return
 
     def _tolerate(self, arguments: Any, verdict: Verdict) -> str | None:
         """Text of arguments that are empty or no string: itself, what a tolerance makes of it, or None."""

@@ -154,6 +154,8 @@ class _Expansion:
         self.returns: list[tuple[str | int, ...]] = []
         """Ways into the instance by which cycles come back."""
         self.visited = 0
+        self.named: dict[str, dict[str, Any]] | None = None
+        """Schemas by anchor or identifier, once a reference asks for them."""
 
     def explained(self) -> bool:
         """Whether no two ways back go into the same part of the instance."""
@@ -213,13 +215,23 @@ class _Expansion:
         if reference == "#" or reference.startswith("#/"):
             return resolve(self.document, reference)
         base, _, fragment = reference.partition("#")
-        for _, part in subschemas(self.document):
-            named = part.get("$id", part.get("id"))
-            if isinstance(named, str) and base and (named == base or named.endswith("/" + base)):
-                return resolve(part, "#" + fragment) if fragment else part
-            if not base and (fragment in (part.get("$anchor"), part.get("$dynamicAnchor")) or named == reference):
-                return part
-        return None
+        if self.named is None:
+            self.named = dict(_names(self.document))
+        if not base:
+            return self.named.get("#" + fragment)
+        part = self.named.get(base.rpartition("/")[2])
+        return resolve(part, "#" + fragment) if fragment else part
+
+
+def _names(document: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Names by which schemas of a document can be referred to: `#anchor`, and the last part of an identifier."""
+    for _, part in subschemas(document):
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            if isinstance(part.get(keyword), str):
+                yield "#" + part[keyword], part
+        identifier = part.get("$id", part.get("id"))
+        if isinstance(identifier, str) and identifier:
+            yield (identifier if identifier.startswith("#") else identifier.rstrip("#").rpartition("/")[2]), part
 
 
 MAX_NESTED: Final = 200
