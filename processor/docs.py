@@ -41,15 +41,15 @@ names are errors, and all faults are reported together.
 A variable is the name in capitals with `CALLGATE_` before it and `_` or `__` for the dot: `CALLGATE_KAFKA_BOOTSTRAP_SERVERS`.
 Lists are arrays in a file, and texts with commas elsewhere.
 
-A secret may lie in a file: `kafka.sasl_password_file = "/run/secrets/kafka"`, or `{ file = "..." }` as its value. It is read anew
-at each connection and never printed. Paths are relative to the working directory.
+A secret may lie in a file: `kafka.sasl_password_file = "/run/secrets/kafka"`, or `{ file = "..." }` as its value. It is read
+anew at each connection and never printed. Paths are relative to the working directory.
 """
 TOLERANCES_TEXT = """\
 Quirks of real providers, refused by default and let through one by one by `tolerate`. A decision names those that it needed.
 """
 LOG_TEXT = """\
-`error`: a person must act; `warning`: one should look; `info`: what happened. A rejected call is data, and no log line. Argument
-values are never logged.
+`error`: a person must act; `warning`: one should look; `info`: what happened. A rejected call is data, and no log line.
+Argument values are never logged.
 """
 STATES_TEXT = """\
 Drawn from the table in `processor/core/machine.py`. Moves that only count something are left out of the drawing.

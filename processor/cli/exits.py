@@ -31,6 +31,7 @@ class Exit(IntEnum):
     BROKER = 9, "`demo`: the broker on this machine could not be started."
     INTERNAL = 70, "A fault in callgate itself; please report it."
     INTERRUPTED = 130, "Ended at once by a second signal, or by Ctrl-C."
+    PIPE = 141, "Whoever read the output went away (`| head`)."
 
 
 def report(fault: BaseException) -> Exit:

@@ -5,16 +5,32 @@ Owns the command line. Start-up stays quick: each command imports what it needs 
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
+from processor.cli import check, demo, replay, run, schemas, topics
 from processor.cli.exits import Exit, report
 
 CODES = "\n".join(f"* `{code.value}` {code.__doc__}" for code in Exit)
 
+
+class _Group(typer.core.TyperGroup):
+    """The commands; a closed pipe is caught here, before the library makes an exit code of its own of it."""
+
+    def invoke(self, ctx: typer.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # Python flushes at its exit, and must not complain there.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(Exit.PIPE)
+
+
 app = typer.Typer(
     name="callgate",
+    cls=_Group,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -43,25 +59,17 @@ def _root(
     pass
 
 
-def _register() -> None:
-    from processor.cli import check, demo, replay, run, schemas, topics  # noqa: PLC0415 - after `app` exists
-
-    app.command("check", epilog=check.EXAMPLES)(check.check)
-    app.command("replay", epilog=replay.EXAMPLES)(replay.replay)
-    app.command("run", epilog=run.EXAMPLES)(run.run)
-    app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
-    app.add_typer(schemas.app, name="schemas")
-    app.command("topics", epilog=topics.EXAMPLES)(topics.topics)
+app.command("check", epilog=check.EXAMPLES)(check.check)
+app.command("replay", epilog=replay.EXAMPLES)(replay.replay)
+app.command("run", epilog=run.EXAMPLES)(run.run)
+app.command("topics", epilog=topics.EXAMPLES)(topics.topics)
+app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
+app.add_typer(schemas.app, name="schemas")
 
 
 def main() -> None:
     """Run the command line and exit; every failure is a sentence and a documented exit code."""
-    _register()
     try:
         app(prog_name="callgate")
-    except BrokenPipeError:
-        # The reader of our output went away (`| head`): nothing is wrong, and Python must not complain at its own exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(Exit.DONE)
     except (Exception, KeyboardInterrupt) as fault:  # noqa: BLE001 - the one place where everything ends
         sys.exit(report(fault))
