@@ -28,8 +28,9 @@ def announce(response: Response, event: Event, ctx: Context) -> None:
     move = TABLE[before.state if before else State.ABSENT][Input.ANNOUNCED]
     if move.action is Action.ADOPT and before:
         before.state = move.state
-        _identify(response, before, item, ctx)
-        claim(before, item, ctx.bounds)
+        over = _identify(response, before, item, ctx)
+        response.buffered_bytes += claim(before, item, ctx.bounds)
+        _check_calls(response, before, ctx, over=over)
         return
     if move.action is Action.CLASH and before and _starts_again(before, item, ctx):
         return
@@ -38,8 +39,9 @@ def announce(response: Response, event: Event, ctx: Context) -> None:
         for other in _open_at(response, index):
             other.conflict = other.conflict or "a second item was announced at its output index"
         call.conflict = "it was announced at the output index of an open item"
+    over = _identify(response, call, item, ctx)
     response.buffered_bytes += claim(call, item, ctx.bounds)
-    _identify(response, call, item, ctx)
+    _check_calls(response, call, ctx, over=over)
 
 
 def append(response: Response, event: Event, ctx: Context) -> None:
@@ -82,6 +84,7 @@ def finish(response: Response, event: Event, ctx: Context) -> None:
         move = TABLE[before.state if before else State.ABSENT][Input.FINISHED]
         if move.action is Action.COUNT_LATE and before:
             before.state = move.state
+            settle.name_limited(response, before, item)
             ctx.tally.late += 1
             return
         if before and not item.call_id and before.final and _same(before, item, ctx):
@@ -104,25 +107,28 @@ def take_final(
     """
     uses = response.finished.get(item.call_id) if type(item.call_id) is str and item.call_id else None
     repeats = uses is not None and _repeats(uses, item, ctx)
+    over = False
     if call is None:
         if repeats:
             return None
         call = _begin(response, None if listed else index, State.OPEN, ctx)
         call.index = index
-        _identify(response, call, item, ctx)
+        over = _identify(response, call, item, ctx)
     elif call.state is State.EARLY or (call.kind not in DECIDABLE and item_kind(item) in DECIDABLE):
-        _identify(response, call, item, ctx)
-    if call.state not in UNFINISHED:  # it was over max_calls
-        return call
+        over = _identify(response, call, item, ctx)
     call.state = TABLE[call.state][Input.FINISHED].state
     if call.kind not in DECIDABLE:
         return call
     response.buffered_bytes += claim_final(call, item, ctx.bounds)
     call.traceparent, call.tracestate = settle.trace(ctx)
+    _check_calls(response, call, ctx, over=over)
+    if call.state is State.LIMITED:
+        return call
     if repeats:
         call.absorbed = True
-    elif type(item.call_id) is str and item.call_id:
-        call.reused = uses is not None
+        return call
+    call.reused = any(call_id in response.finished for call_id in call.call_ids)
+    if type(item.call_id) is str and item.call_id:
         response.finished.setdefault(item.call_id, []).append(call)
     return call
 
@@ -157,17 +163,21 @@ def _begin(response: Response, index: int | None, state: State, ctx: Context) ->
     return call
 
 
-def _identify(response: Response, call: Call, item: Item, ctx: Context) -> None:
-    """Learn what kind of item it is: only calls count against `max_calls`."""
+def _identify(response: Response, call: Call, item: Item, ctx: Context) -> bool:
+    """Learn what kind of item it is; True where it is one call more than its response may have."""
     call.kind = item_kind(item)
     if call.kind not in DECIDABLE:
         ctx.tally.items[item_label(item)] += 1
-        return
-    response.calls += 1
-    if call.kind is Kind.CALL:
-        call.position = response.functions
-        response.functions += 1
-    if response.calls > ctx.bounds.max_calls:
+        return False
+    if call.kind is not Kind.CALL:
+        return False
+    call.position = response.functions
+    response.functions += 1
+    return response.functions > ctx.bounds.max_calls
+
+
+def _check_calls(response: Response, call: Call, ctx: Context, *, over: bool) -> None:
+    if over:
         settle.pass_bound(response, call, "its response has more calls than max_calls", ctx)
 
 

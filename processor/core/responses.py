@@ -242,7 +242,6 @@ def _start_again(response: Response) -> None:
     response.items = decided
     response.latest = {}
     response.highest_index = -1
-    response.calls = len(decided)
     response.functions = sum(call.kind is Kind.CALL for call in decided)
     response.finished = {
         ident: left for ident, uses in response.finished.items() if (left := [use for use in uses if id(use) in kept])

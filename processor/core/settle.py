@@ -8,6 +8,7 @@ from typing import Any
 
 from processor.core.agree import content
 from processor.core.candidate import Candidate
+from processor.core.events import Item
 from processor.core.limits import Bounds
 from processor.core.machine import TABLE, Action, Input, State
 from processor.core.reasons import Reason
@@ -91,6 +92,13 @@ def candidate(
         traceparent=parent,
         tracestate=state,
     )
+
+
+def name_limited(response: Response, call: Call, item: Item) -> None:
+    """Learn the call_id of a limited call from its late final piece: what else comes under it is late too."""
+    if _text(item.call_id) and item.call_id not in call.call_ids:
+        call.call_ids.append(item.call_id)
+        response.finished.setdefault(item.call_id, []).append(call)
 
 
 def trace(ctx: Context) -> tuple[bytes | None, bytes | None]:

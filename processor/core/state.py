@@ -77,8 +77,6 @@ class Response(Struct):
     """Uses of a call_id that count as its content (rules 8 and 9), the first one first."""
     functions: int = 0
     """Function calls seen."""
-    calls: int = 0
-    """Items seen that need a decision."""
     buffered_bytes: int = 0
     highest_index: int = -1
     highest_number: int = -1

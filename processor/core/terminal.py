@@ -74,8 +74,9 @@ def _match(response: Response, entries: list[_Entry], ctx: Context) -> None:
             matched += uses
             _match_uses(response, uses, [e for e in entries if e.item.call_id == call_id and not e.used], ctx)
     rest = [c for c in streamed if not any(c is m for m in matched)]
-    _match_unidentified(response, [c for c in rest if not c.call_ids], entries, ctx)
-    _match_renamed(response, [c for c in rest if c.call_ids], entries, ctx)
+    for call in _match_places(response, streamed, rest, entries, ctx):
+        rest = [c for c in rest if c is not call]
+    _match_requests(response, rest, entries, ctx)
     for entry in entries:
         if not entry.used:
             entry.used = True
@@ -103,18 +104,24 @@ def _match_uses(response: Response, uses: list[Call], entries: list[_Entry], ctx
             entry.call = take_final(response, None, entry.place, entry.item, ctx, listed=True)
 
 
-def _match_unidentified(response: Response, calls: list[Call], entries: list[_Entry], ctx: Context) -> None:
-    """Without a call_id the type and the place among its type tell."""
-    for call in sorted(calls, key=lambda c: -1 if c.index is None else c.index):
-        entry = next((e for e in entries if not e.used and not e.item.call_id and e.item.type == call.type), None)
-        if entry is None:
-            entry = next((e for e in entries if not e.used and _same_request(call, e.item, ctx)), None)
-        if entry is not None:
-            _list(response, call, entry, ctx)
+def _match_places(
+    response: Response, streamed: list[Call], rest: list[Call], entries: list[_Entry], ctx: Context
+) -> list[Call]:
+    """An entry without a call_id is the streamed item of its type at its place among them."""
+    matched = []
+    for entry in entries:
+        if entry.used or entry.item.call_id:
+            continue
+        place = [e for e in entries if e.item.type == entry.item.type].index(entry)
+        alike = sorted((c for c in streamed if c.type == entry.item.type), key=lambda c: -1 if c.index is None else c.index)
+        if place < len(alike) and any(alike[place] is c for c in rest):
+            matched.append(alike[place])
+            _list(response, alike[place], entry, ctx)
+    return matched
 
 
-def _match_renamed(response: Response, calls: list[Call], entries: list[_Entry], ctx: Context) -> None:
-    """A call listed with its name and arguments under another call_id: one decision (rule 4)."""
+def _match_requests(response: Response, calls: list[Call], entries: list[_Entry], ctx: Context) -> None:
+    """A call listed with its name and arguments under another call_id, or that had none: one decision (rule 4)."""
     for call in calls:
         entry = next((e for e in entries if not e.used and e.item.call_id and _same_request(call, e.item, ctx)), None)
         if entry is None:
@@ -122,7 +129,7 @@ def _match_renamed(response: Response, calls: list[Call], entries: list[_Entry],
         entry.used, entry.call = True, call
         if call.state is not State.DONE and call.state not in UNFINISHED:
             continue
-        if "call_id_renamed" in ctx.bounds.tolerate:
+        if "call_id_renamed" in ctx.bounds.tolerate and call.call_ids:
             call.renamed = entry.item.call_id
             call.call_ids.append(entry.item.call_id)
             call.tolerated.append("call_id_renamed")
