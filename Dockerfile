@@ -1,4 +1,5 @@
-# A small image of callgate that runs as nobody in particular. The Kafka broker of the demo is not in it (no Java).
+# A small image of callgate, without root. The Kafka broker of the demo is not in it (no Java). Its steps are run by hand, without
+# a container engine, where there is none: keep them that simple.
 #   docker build -t callgate .
 #   docker run -v ./callgate.toml:/etc/callgate.toml:ro -v ./schemas:/schemas:ro callgate run --config /etc/callgate.toml
 
@@ -18,13 +19,14 @@ FROM python:3.12-slim
 RUN useradd --system --uid 10001 --no-create-home callgate
 COPY --from=build /opt/callgate /opt/callgate
 COPY schemas /schemas
-ENV PATH=/opt/callgate/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+# Metrics and health are for the outside of the container.
+ENV PATH=/opt/callgate/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 CALLGATE_HTTP_HOST=0.0.0.0 CALLGATE_HTTP_PORT=9464
 # By number: Kubernetes' runAsNonRoot cannot check a name.
 USER 10001:10001
 WORKDIR /
 EXPOSE 9464
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
-    CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:9464/healthz', timeout=2)"]
+    CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['CALLGATE_HTTP_PORT'] + '/healthz', timeout=2)"]
 ENTRYPOINT ["callgate"]
 CMD ["run"]

@@ -18,8 +18,9 @@ from pathlib import Path
 
 from processor.broker.errors import BrokerUnavailable
 
-OVERRIDE = "CALLGATE_KAFKA_JARS"
-"""Environment variable that names a folder with Kafka's jars: nothing is fetched then."""
+OVERRIDE = "CALLGATE_TEST_KAFKA_JARS"
+"""Environment variable that names a folder with Kafka's jars: nothing is fetched then. Its name is one of those that `callgate
+run` does not take for a setting."""
 
 POM = Path(__file__).with_name("pom.xml")
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import select
+import shutil
 import signal
 import ssl
 import subprocess
@@ -146,6 +147,35 @@ def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BrokerUnavailable, match="install a Java runtime"):
         find_tools()
+
+
+@pytest.mark.slow
+def test_two_starters_fetch_kafka_once(tmp_path: Path) -> None:
+    """Two who need Kafka at once fetch it once between them; whoever comes later needs neither Maven nor a network."""
+    package = Path(__file__).resolve().parents[2] / "processor"
+    shutil.copytree(package / "broker", tmp_path / "processor" / "broker", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(package / "__init__.py", tmp_path / "processor")
+    # Outside a checkout the user's own cache is used.
+    cache = tmp_path / "cache"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(tmp_path)}
+    environment.pop(OVERRIDE, None)
+    command = [sys.executable, "-c", "from processor.broker import find_jars; print(find_jars(print))"]
+    both = [
+        subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    said = [process.communicate() for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    lines = [out.splitlines() for out, _ in said]
+    assert sorted(map(len, lines)) == [1, 2], said
+    folders = {Path(out[-1]) for out in lines}
+    assert len(folders) == 1
+    folder = folders.pop()
+    assert folder.is_relative_to(cache)
+    assert list(folder.glob("kafka_2.13-*.jar"))
+    assert sorted(path.suffix for path in folder.parent.iterdir()) == ["", ".lock"]
+    later = subprocess.run(command, cwd=tmp_path, env={**environment, "PATH": ""}, capture_output=True, text=True, check=True)
+    assert later.stdout.splitlines() == [str(folder)]
 
 
 @pytest.fixture(scope="module")
