@@ -6,7 +6,6 @@ Owns the order of start and stop, and what a signal does. It decides nothing and
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import cast
@@ -29,8 +28,6 @@ from processor.settings import Settings
 
 ENDED_AT_ONCE = 130
 """Exit code after a second signal."""
-LAST_SECONDS = 1.0
-"""How long ending at once may take before the process is ended by force."""
 
 
 @asynccontextmanager
@@ -55,7 +52,8 @@ class Service:
         self._settings = settings
         self._meters = Meters(__version__)
         log = open_log(settings.log.format, settings.log.level)
-        attach_library(log)
+        for library in ("aiokafka", "asyncio"):
+            attach_library(log, library)
         self._log = Emit(log, self._meters)
         self._watch = Watch(self._meters)
         self._core = app.build_core(settings)
@@ -90,10 +88,6 @@ class Service:
         log.info("started", version=__version__, pid=os.getpid(), group=settings.group, delivery=settings.delivery)
         try:
             await self._runner.run()
-        except asyncio.CancelledError:
-            if self._signals < 2:
-                raise
-            return ENDED_AT_ONCE
         except Fatal as fault:
             log.error("failed", cause=str(fault))  # noqa: TRY400 - a sentence, never a traceback
             raise
@@ -123,8 +117,8 @@ class Service:
             self._runner.stop()
             return
         self._log.warning("ended_at_once")
-        self._runner.kill()
-        asyncio.get_running_loop().call_later(LAST_SECONDS, _end_by_force)
+        # Not by cancelling: nothing may run any more that could wait, or begin to tidy up.
+        os._exit(ENDED_AT_ONCE)
 
     # -- for scrapes
 
@@ -142,11 +136,6 @@ class Service:
 
     def _ready(self) -> tuple[bool, dict[str, object]]:
         return ready(self._status(), stopping=self._signals > 0)
-
-
-def _end_by_force() -> None:
-    sys.stderr.flush()
-    os._exit(ENDED_AT_ONCE)
 
 
 def run(settings: Settings) -> int:

@@ -19,11 +19,15 @@ from processor.settings import Settings
 def run(settings: Settings, config: Path | None, sets: Sequence[str]) -> int:
     """Run the workers until a signal comes or one of them ends; returns the exit code."""
     children: list[subprocess.Popen[bytes]] = []
+    stopping = False
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
+        nonlocal stopping
+        stopping = True
         for child in children:
-            with contextlib.suppress(ProcessLookupError):
-                child.send_signal(number)
+            if child.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    child.send_signal(number)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, pass_on)
@@ -46,6 +50,7 @@ def run(settings: Settings, config: Path | None, sets: Sequence[str]) -> int:
         child.returncode = os.waitstatus_to_exitcode(status)
         if child.returncode and not code:
             code = child.returncode if child.returncode > 0 else 128 - child.returncode
-        for other in left.values():
-            other.terminate()
+        if not stopping:
+            # Once: a second signal would end them without their clean stop.
+            pass_on(signal.SIGTERM, None)
     return code

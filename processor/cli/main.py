@@ -19,7 +19,7 @@ CODES = "\n".join(f"* `{code.value}` {code.__doc__}" for code in Exit)
 class _Group(typer.core.TyperGroup):
     """The commands; a closed pipe is caught here, before the library makes an exit code of its own of it."""
 
-    def invoke(self, ctx: typer.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except BrokenPipeError:

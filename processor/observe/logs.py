@@ -47,19 +47,23 @@ def _no_traceback(_logger: Any, _method: str, line: MutableMapping[str, Any]) ->
 
 
 class LibraryLog(logging.Handler):
-    """Passes what a library logs (aiokafka) on as lines of ours: its logger's name and its message."""
+    """Passes what a library logs (aiokafka, asyncio) on as lines of ours: its logger's name and its message."""
 
     def __init__(self, log: FilteringBoundLogger, level: int = logging.WARNING) -> None:
         super().__init__(level)
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line; a library's `error` is our `warning`: it tries again, and nobody must act yet."""
+        """Write one line; a library's `error` is our `warning`: it tries again, and nobody must act yet.
+
+        The first line of the message only: what follows may show objects, and with them what was read.
+        """
         level = min(record.levelno, logging.WARNING)
-        self._log.log(level, "library", logger=record.name, message=record.getMessage())
+        message = record.getMessage().partition("\n")[0]
+        self._log.log(level, "library", logger=record.name, message=message)
 
 
-def attach_library(log: FilteringBoundLogger, name: str = "aiokafka") -> LibraryLog:
+def attach_library(log: FilteringBoundLogger, name: str) -> LibraryLog:
     """Send the library's log through ours; `logging.getLogger(name).removeHandler` takes it back."""
     handler = LibraryLog(log)
     library = logging.getLogger(name)
