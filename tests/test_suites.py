@@ -26,8 +26,8 @@ REFUSED_BY_SECOND = {
     "draft7": {"items", "$id", "$ref", "patternProperties", "multipleOf", "pattern", "enum"},
     "draft2019-09": {
         "items", "$id", "$ref", "patternProperties", "multipleOf", "pattern", "enum", "unevaluatedProperties",
-        "unevaluatedItems", "minContains", "maxContains", "dependentSchemas", "dependentRequired", "additionalItems", "contentMediaType",
-        "contentEncoding", "$recursiveRef", "an unknown $schema",
+        "unevaluatedItems", "minContains", "maxContains", "dependentSchemas", "dependentRequired", "additionalItems",
+        "contentMediaType", "contentEncoding", "$recursiveRef", "an unknown $schema",
     },
     "draft2020-12": {
         "$id", "$ref", "patternProperties", "multipleOf", "pattern", "enum", "unevaluatedProperties", "unevaluatedItems",

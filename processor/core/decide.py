@@ -23,6 +23,8 @@ from processor.core.reasons import Reason
 from processor.core.signals import Tally
 from processor.core.stamp import Stamps
 
+__all__ = ["Decider", "Decision", "Outgoing", "Route", "decision_id"]
+
 MAX_TEXT: Final = 512
 """Characters that are left of a text in a rejection that would not fit otherwise."""
 

@@ -37,13 +37,27 @@ class Outgoing(Struct, gc=False):
 
 
 class Record(Protocol):
-    """What a dead letter needs of an input record."""
+    """What a dead letter keeps of an input record."""
 
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]]
+    @property
+    def offset(self) -> int:
+        """Where it was read."""
+
+    @property
+    def timestamp(self) -> int:
+        """Milliseconds since the epoch."""
+
+    @property
+    def key(self) -> bytes | None:
+        """As read."""
+
+    @property
+    def value(self) -> bytes | None:
+        """As read."""
+
+    @property
+    def headers(self) -> Sequence[tuple[str, bytes | None]]:
+        """As read."""
 
 
 _JSON: Final = ("content-type", b"application/json")

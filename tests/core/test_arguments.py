@@ -259,7 +259,7 @@ MUTATIONS = st.lists(
 
 @given(JSON_VALUES, st.booleans(), st.booleans(), MUTATIONS)
 def test_agrees_with_another_reader(value: Any, ascii_only: bool, spaced: bool, mutations: list[tuple[int, str, bool]]) -> None:
-    """What is approved, Python's reader with strict hooks reads alike; what it refuses is refused; proof and strict reader agree."""
+    """Python's reader with strict hooks reads alike what is read, and refuses what is refused; so does the strict reader."""
     text = json.dumps(value, ensure_ascii=ascii_only, separators=(", ", ": ") if spaced else (",", ":"))
     for place, piece, replace in mutations:
         at = place % (len(text) + 1)

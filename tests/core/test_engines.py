@@ -1,4 +1,4 @@
-"""The engine port: patterns as ECMA-262 has them, nothing fetched, bounded errors without values, the table of what is proven."""
+"""The engine port: patterns as ECMA-262 has them, nothing fetched, bounded errors without values, and what is proven."""
 
 from typing import Any
 
