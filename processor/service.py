@@ -17,7 +17,7 @@ from processor.adapters.kafka_client import probe
 from processor.adapters.offset_fetch import Reader
 from processor.adapters.runner import Runner
 from processor.core.pipeline import Partition
-from processor.errors import Fatal, Retryable
+from processor.errors import Fatal
 from processor.observe.emit import Emit
 from processor.observe.health import Gauges, Status, live, ready
 from processor.observe.logs import attach_library, open_log
@@ -139,7 +139,7 @@ class Service:
 
 
 def run(settings: Settings) -> int:
-    """Run one processor in this process; returns the exit code. Raises Fatal and its kinds, BadRegistry."""
+    """Run one processor in this process; returns the exit code. Raises Fatal and its kinds, Retryable, BadRegistry."""
     service = Service(settings)
     try:
         import uvloop  # noqa: PLC0415 - not on every platform
@@ -147,8 +147,5 @@ def run(settings: Settings) -> int:
         factory = asyncio.new_event_loop
     else:
         factory = uvloop.new_event_loop
-    try:
-        with asyncio.Runner(loop_factory=factory) as runner:
-            return runner.run(service.run())
-    except Retryable as fault:
-        raise Fatal(str(fault)) from None
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(service.run())

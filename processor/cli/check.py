@@ -86,4 +86,4 @@ def _print(verdicts: "list[Verdict]", terminal: "Console") -> None:
 
 
 def _error(error: dict[str, object]) -> str:
-    return ", ".join(f"{name} {value or '/'}" for name, value in error.items())
+    return f"at {error.get('at') or '/'}: {error.get('keyword')}, by the schema at {error.get('schema') or '/'}"

@@ -111,7 +111,7 @@ def test_for_people() -> None:
     assert ended.code == 1
     assert "✗ rejected arguments_schema get_latest_sales_report call_123" in ended.out
     assert "do not fit the tool's schema" in ended.out
-    assert "at /region, schema /properties/region/enum, keyword enum" in ended.out
+    assert "at /region: enum, by the schema at /properties/region/enum" in ended.out
     assert "atlantis" not in ended.out
 
 
