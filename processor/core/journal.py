@@ -9,9 +9,9 @@ from processor.core.state import Call, Context, Response
 from processor.core.vocabulary import FUNCTION_CALL_OUTPUT, Kind, item_label, journal_kind
 
 
-def judge(journal: Journal, key: str | None, ctx: Context) -> None:
+def judge(journal: Journal, stream: str | None, ctx: Context) -> None:
     """Decide every item; in an array an output with no completed call of its call_id before it is `identity`."""
-    response = Response(None, key, ctx.offset)
+    response = Response(None, stream, ctx.offset)
     for place, item in enumerate(journal.items):
         kind = journal_kind(item)
         if kind is Kind.OUTPUT and item.type == FUNCTION_CALL_OUTPUT and not journal.single:

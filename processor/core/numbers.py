@@ -15,8 +15,9 @@ def repeated(response: Response, event: Event, tally: Tally) -> bool:
     number = event.sequence_number
     if type(number) is not int or response.unnumbered or not 0 <= number <= _HIGHEST:
         return False
-    if number > response.highest_number:
-        if number > response.highest_number + 1 and response.highest_number >= 0:
+    highest = response.highest_number
+    if number > highest:
+        if number > highest + 1 and highest >= 0:
             tally.gaps += 1
         response.highest_number = number
         response.numbers.append(number)

@@ -13,7 +13,7 @@ from processor.core import journal, offsets
 from processor.core.candidate import Candidate
 from processor.core.decide import Outgoing
 from processor.core.decode import decode, needs_stream, stream_id
-from processor.core.events import Decoded, Event, Journal, Mislabelled, Part, Request, Unreadable, WholeResponse
+from processor.core.events import Event, Journal, Mislabelled, Part, Request, Unreadable, WholeResponse
 from processor.core.limits import Bounds
 from processor.core.offsets import Commit, Switch
 from processor.core.reasons import Cause
@@ -106,27 +106,21 @@ class Partition:
 
     def feed(self, records: Sequence[Record], now_ms: int) -> None:
         """Read records in order of offset; decisions collect for `take`. `now_ms` is only written into decisions."""
-        resumed = self._resumed
         context = self._context
-        if resumed is None and context.bounds is not self._configured:
+        if self._resumed is not None:
+            records = self._rebuild(records, self._resumed)
+        elif context.bounds is not self._configured:
             self._switch()
         for record in records:
-            if resumed is not None:
-                if record.offset >= resumed.position:
-                    self._go_live(resumed)
-                    resumed = None
-                elif self._script:
-                    self._follow(record.offset)
             unreadable = self._read(record, context)
             self.position = record.offset + 1
-            if resumed is not None:
-                context.out.clear()
-                continue
             if unreadable is not None:
                 self.tally.dead_letters[unreadable.cause] += 1
                 self._outbox.append(self._judge.dead_letter(record, unreadable, self.topic, self.number))
             if context.out:
                 self._emit(now_ms)
+        self.tally.records += len(records)
+        self.tally.value_bytes += sum(len(record.value or b"") for record in records)
 
     def reached(self, position: int) -> None:
         """Tell that everything before `position` has been fed: transaction markers leave gaps behind the last record.
@@ -168,7 +162,7 @@ class Partition:
         """Everything open has fallen silent for good (replay)."""
         context, bounds = self._context, self._context.bounds
         at = context.watermark
-        context.offset, context.headers, context.base, context.timestamp = NO_RECORD, (), at, at
+        context.offset, context.record, context.base = NO_RECORD, None, at
         context.watermark = at + bounds.stream_timeout_ms + bounds.closed_memory_ms
         self._streams.advance(context)
         self._emit(now_ms)
@@ -199,31 +193,27 @@ class Partition:
 
     def _read(self, record: Record, context: Context) -> Unreadable | None:
         """Advance the watermark, expire, then read the record (rule 20)."""
-        tally = context.tally
-        tally.records += 1
-        context.offset = record.offset
-        context.timestamp = record.timestamp
-        context.headers = record.headers
-        context.base = context.watermark
-        context.watermark = max(context.watermark, record.timestamp)
+        context.record, context.offset = record, record.offset
+        context.base = watermark = context.watermark
+        if record.timestamp > watermark:
+            context.watermark = watermark = record.timestamp
         streams = self._streams
-        streams.advance(context)
-        value = record.value
-        tally.value_bytes += len(value or b"")
-        decoded = decode(value)
-        if type(decoded) is Unreadable:
-            return decoded
-        key = stream_id(record.key, record.headers, context.bounds.key_header, decoded)
+        if watermark >= streams.timetable.soonest:
+            streams.advance(context)
+        decoded = decode(record.value)
+        key = record.key
         if type(decoded) is Event and key is not None:
             self._responses.read(streams.touch(key, context), decoded, context)
             return None
-        return self._read_parts(decoded, key, context)
-
-    def _read_parts(self, decoded: Decoded, key: str | None, context: Context) -> Unreadable | None:
         if isinstance(decoded, Unreadable):
             return decoded
-        if key is None and needs_stream(decoded):
+        return self._read_parts(record, decoded, context)
+
+    def _read_parts(self, record: Record, decoded: Event | list[Part], context: Context) -> Unreadable | None:
+        name = stream_id(record.key, record.headers, context.bounds.key_header, decoded)
+        if name is None and needs_stream(decoded):
             return _NO_STREAM
+        key = name.encode("utf-8", "surrogatepass") if record.key is None and name is not None else record.key
         stream = Stream(None, context.watermark) if key is None else self._streams.touch(key, context)
         parts: Sequence[Part] = (decoded,) if isinstance(decoded, Event) else decoded
         for part in parts:
@@ -233,7 +223,7 @@ class Partition:
                 case WholeResponse():
                     self._responses.read_whole(stream, part, context)
                 case Journal():
-                    journal.judge(part, key, context)
+                    journal.judge(part, name, context)
                 case Request():
                     self._responses.read_request(stream, part, context)
                 case Mislabelled():
@@ -256,8 +246,20 @@ class Partition:
         context = self._context
         context.base = context.watermark
         context.watermark = max(context.watermark, watermark)
-        context.offset, context.timestamp, context.headers = NO_RECORD, context.watermark, ()
+        context.offset, context.record = NO_RECORD, None
         self._streams.advance(context)
+
+    def _rebuild(self, records: Sequence[Record], commit: Commit) -> Sequence[Record]:
+        """Read records silently up to P; the rest is returned."""
+        for place, record in enumerate(records):
+            if record.offset >= commit.position:
+                self._go_live(commit)
+                return records[place:]
+            self._follow(record.offset)
+            self._read(record, self._context)
+            self._context.out.clear()
+            self.position = record.offset + 1
+        return ()
 
     def _follow(self, offset: int) -> None:
         """Repeat what happened before the record at `offset`, silently."""

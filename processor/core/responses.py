@@ -51,11 +51,11 @@ class Responses:
 
     def read(self, stream: Stream, event: Event, ctx: Context) -> None:
         """Read one event."""
-        ctx.tally.events[event_label(event.type)] += 1
         handle = _ITEM_EVENTS.get(event.type)
         if handle is None:
             self._read_other(stream, event, ctx)
             return
+        ctx.tally.events[event.type] += 1
         known = stream.open
         if known is None:
             if self.streams.late(stream, ctx, terminal=False):
@@ -71,9 +71,11 @@ class Responses:
         response.last = ctx.offset
         if not numbers.repeated(response, event, ctx.tally):
             handle(response, event, ctx)
-            self._check_bytes(stream, known, response, ctx)
+            if response.buffered_bytes > ctx.bounds.max_response_bytes:
+                self._overflow(stream, known, response, ctx)
 
     def _read_other(self, stream: Stream, event: Event, ctx: Context) -> None:
+        ctx.tally.events[event_label(event.type)] += 1
         lifecycle = self._lifecycle.get(event.type)
         if lifecycle is not None:
             lifecycle(stream, event, ctx)
@@ -219,8 +221,12 @@ class Responses:
 
     def _check_bytes(self, stream: Stream, known: Known, response: Response, ctx: Context) -> None:
         if response.buffered_bytes > ctx.bounds.max_response_bytes:
-            end_unlisted(response, Input.BOUND_PASSED, ctx)
-            self.streams.close(stream, known, terminal=False)
+            self._overflow(stream, known, response, ctx)
+
+    def _overflow(self, stream: Stream, known: Known, response: Response, ctx: Context) -> None:
+        """`max_response_bytes` is passed: all of its undecided calls are `limit`."""
+        end_unlisted(response, Input.BOUND_PASSED, ctx)
+        self.streams.close(stream, known, terminal=False)
 
     def _end(self, stream: Stream, known: Known, body: ResponseBody | None, fact: Input, ctx: Context) -> None:
         if known.open is not None:

@@ -68,7 +68,7 @@ def candidate(
     if fault is Reason.IDENTITY and call.reused and final is not None:
         salt = hashlib.sha256(repr(content(final, ctx.bounds)).encode("utf-8", "surrogatepass")).hexdigest()
     return Candidate(
-        stream=response.key,
+        stream=response.stream,
         response_id=response.id,
         model=response.model,
         call_id=call_id,
@@ -88,7 +88,7 @@ def candidate(
         salt=salt,
         first_offset=call.first,
         last_offset=response.last if ctx.offset == NO_RECORD else ctx.offset,
-        event_time=ctx.timestamp,
+        event_time=ctx.watermark if ctx.record is None else ctx.record.timestamp,
         traceparent=parent,
         tracestate=state,
     )
@@ -104,7 +104,7 @@ def name_limited(response: Response, call: Call, item: Item) -> None:
 def trace(ctx: Context) -> tuple[bytes | None, bytes | None]:
     """`traceparent` and `tracestate` of the record at hand."""
     parent = state = None
-    for name, value in ctx.headers:
+    for name, value in ctx.record.headers if ctx.record is not None else ():
         if name == "traceparent":
             parent = value
         elif name == "tracestate":

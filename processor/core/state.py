@@ -65,7 +65,8 @@ class Response(Struct):
 
     id: str | None
     """None while no event named it."""
-    key: str | None
+    stream: str | None
+    """The key, as text."""
     last: int
     """Offset of its last record."""
     model: str | None = None
@@ -143,7 +144,7 @@ class Known(Struct):
 class Stream(Struct):
     """What is known under one key."""
 
-    key: str | None
+    key: bytes | None
     """None: a record without one, kept by nobody."""
     last: int
     """Watermark at its last record: keys silent longest go first when there are too many."""
@@ -167,6 +168,5 @@ class Context(Struct):
     """Ms, before this record."""
     offset: int = NO_RECORD
     """Of this record; NO_RECORD in an idle move."""
-    timestamp: int = 0
-    """Of this record; of the idle move where there is no record."""
-    headers: Any = ()
+    record: Any = None
+    """Of it only timestamp and headers are read; None in an idle move."""

@@ -11,6 +11,7 @@ from processor.core.limits import Bounds
 from processor.core.machine import UNFINISHED, Input
 from processor.core.state import Context, Known, Response, Stream
 from processor.core.terminal import end_unlisted
+from processor.core.text import key_text
 from processor.core.timetable import Timetable, everything
 
 
@@ -19,11 +20,11 @@ class Streams:
 
     def __init__(self, bounds: Bounds) -> None:
         """Start with nothing known."""
-        self.by_key: OrderedDict[str, Stream] = OrderedDict()
+        self.by_key: OrderedDict[bytes, Stream] = OrderedDict()
         """The one with the latest record last. (A plain dict looks for its first entry among all that left before.)"""
         self.timetable = Timetable(bounds)
-        self._keys_due = 0
-        """Watermark before which no key can be forgotten."""
+        self._crowded = False
+        """Other settings came into force: there may be more keys than they allow."""
 
     def advance(self, ctx: Context) -> None:
         """Expire what fell silent and forget what is due, at `ctx.watermark` (rule 20)."""
@@ -36,42 +37,41 @@ class Streams:
                     self.timetable.back(stream, known)
                     continue
             self.forget(stream, known)
-        if watermark >= self._keys_due:
-            self._forget_keys(watermark, bounds.stream_timeout_ms + bounds.closed_memory_ms)
 
     def adopt(self, bounds: Bounds) -> None:
         """Go on under other settings: how long something stays known follows the settings in force."""
         self.timetable.reset(bounds, self.by_key.values())
-        self._keys_due = 0
+        self._crowded = True
 
-    def touch(self, key: str, ctx: Context) -> Stream:
+    def touch(self, key: bytes, ctx: Context) -> Stream:
         """The stream of a record; past `max_streams` the one silent longest goes as a whole, its open calls as `limit`."""
         stream = self.by_key.get(key)
         if stream is None:
-            stream = self.by_key[key] = Stream(key, 0)
+            stream = self.by_key[key] = Stream(key, ctx.watermark)
+            self._make_room(ctx)
         else:
             self.by_key.move_to_end(key)
-        stream.last = ctx.watermark
+            stream.last = ctx.watermark
+            if self._crowded:
+                self._make_room(ctx)
+        return stream
+
+    def _make_room(self, ctx: Context) -> None:
+        """Keys count while they have a record within stream_timeout + closed_memory; it is only looked at where it matters."""
+        self._crowded = False
+        latest = ctx.watermark - ctx.bounds.stream_timeout_ms - ctx.bounds.closed_memory_ms
+        while next(iter(self.by_key.values())).last <= latest:
+            self.by_key.popitem(last=False)
         while len(self.by_key) > ctx.bounds.max_streams:
             _, oldest = self.by_key.popitem(last=False)
             if oldest.open is not None and oldest.open.open is not None:
                 end_unlisted(oldest.open.open, Input.BOUND_PASSED, ctx)
             for known in everything(oldest):
                 self.forget(oldest, known)
-        return stream
-
-    def _forget_keys(self, watermark: int, lifetime: int) -> None:
-        while self.by_key:
-            stream = next(iter(self.by_key.values()))
-            if stream.last + lifetime > watermark:
-                self._keys_due = stream.last + lifetime
-                return
-            self.by_key.popitem(last=False)
-        self._keys_due = watermark + lifetime
 
     def open(self, stream: Stream, ident: str | None, ctx: Context) -> Known:
         """Begin a response at the record at hand, or at the request that waited for it; None: nothing named it yet."""
-        response = Response(ident, stream.key, ctx.offset)
+        response = Response(ident, key_text(stream.key), ctx.offset)
         first, base = ctx.offset, ctx.base
         if stream.request is not None and stream.request.pending is not None:
             first, base = stream.request.first, stream.request.base

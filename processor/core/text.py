@@ -16,3 +16,8 @@ def join(fragments: list[str]) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
     return text
+
+
+def key_text(key: bytes | None) -> str | None:
+    """A record key as text: bytes that are not UTF-8 become lone surrogates, so that two keys never fall together."""
+    return None if key is None else key.decode("utf-8", "surrogateescape")

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from processor.core.limits import Bounds
 from processor.core.state import Known, Stream
 
+_NEVER = 1 << 63
+
 
 class Timetable:
     """Deadlines and first offsets of what is known."""
@@ -21,6 +23,8 @@ class Timetable:
         self._first: list[tuple[int, int, Known]] = []
         self._count = 0
         self._live = 0
+        self.soonest = _NEVER
+        """No deadline is before this watermark: all that an event has to look at."""
 
     def add(self, stream: Stream, known: Known) -> None:
         """Hold something that is known from now on."""
@@ -61,12 +65,11 @@ class Timetable:
     def pop_due(self, watermark: int) -> list[tuple[Stream, Known]]:
         """Take out what has fallen due, oldest first offset first."""
         found: list[tuple[Stream, Known]] = []
-        if not self._due or self._due[0][0] > watermark:
-            return found
         while (deadline := self.next_due()) is not None and deadline <= watermark:
             _, _, stream, known = heapq.heappop(self._due)
             known.due = 0
             found.append((stream, known))
+        self.soonest = self._due[0][0] if self._due else _NEVER
         found.sort(key=lambda entry: entry[1].first)
         return found
 
@@ -84,7 +87,7 @@ class Timetable:
     def reset(self, bounds: Bounds, streams: Iterable[Stream]) -> None:
         """Make all deadlines anew under other settings."""
         self.bounds = bounds
-        self._due = []
+        self._due, self.soonest = [], _NEVER
         for stream in streams:
             for known in everything(stream):
                 self._push(stream, known, known.until(bounds))
@@ -92,6 +95,7 @@ class Timetable:
     def _push(self, stream: Stream, known: Known, until: int) -> None:
         self._count += 1
         known.due = until
+        self.soonest = min(self.soonest, until)
         heapq.heappush(self._due, (until, self._count, stream, known))
 
 
