@@ -5,6 +5,7 @@ Owns the processes that it starts: each ends with the test, whatever happens.
 
 import asyncio
 import contextlib
+import http.client
 import json
 import os
 import secrets
@@ -96,6 +97,10 @@ class Rig:
         member = Member(self, len(self.members), sets)
         self.members.append(member)
         return member
+
+    def write(self, work: Workload) -> None:
+        """Write a workload at once."""
+        write(self, work)
 
     # -- what the broker knows
 
@@ -197,6 +202,18 @@ class Member:
         """Its log lines."""
         return [json.loads(line) for line in self.log().splitlines() if line.startswith("{")]
 
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body of a page of its HTTP server."""
+        wait_until(lambda: any(line["event"] == "http_listening" for line in self.lines()), "it never listened", self.log)
+        port = next(line["port"] for line in self.lines() if line["event"] == "http_listening")
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
     def kill(self) -> None:
         """SIGKILL, if it still runs."""
         with contextlib.suppress(ProcessLookupError):
@@ -204,7 +221,8 @@ class Member:
         self.process.wait()
 
     def stop(self, timeout: float = 30.0) -> int:
-        """SIGTERM; returns the exit code."""
+        """SIGTERM, once it listens to signals; returns the exit code."""
+        wait_until(lambda: '"started"' in self.log() or self.process.poll() is not None, "it never started", self.log)
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout)
 
