@@ -21,6 +21,8 @@ from tests.oracle.naive import Decision
 from tests.oracle.verdict import Toolset, judge
 
 NOW_MS = 1_800_000_000_000
+MANY = 6
+"""From here on only the decisions that the other side does not have are shown."""
 
 
 def bounds_of(case: Case) -> Bounds:
@@ -159,8 +161,8 @@ def words(case: Case) -> str:
     except Exception as error:  # noqa: BLE001 - shown, not handled
         core = [f"{type(error).__name__}: {error}"]
     oracle = oracle_decisions(case)
-    lines += ["  core:   " + str(d) for d in core if d not in oracle] or ["  core:   nothing more, or another order"]
-    lines += ["  oracle: " + str(d) for d in oracle if d not in core] or ["  oracle: nothing more, or another order"]
+    lines += [f"  core {i}:   {d}" for i, d in enumerate(core) if d not in oracle or len(core) < MANY]
+    lines += [f"  oracle {i}: {d}" for i, d in enumerate(oracle) if d not in core or len(oracle) < MANY]
     return "\n".join(lines)
 
 

@@ -439,7 +439,7 @@ def ended_otherwise(build: Builder, events: list[Json]) -> list[Json] | None:
     elif choice == "null":
         event["response"].pop("id", None)
     else:
-        events.insert(build.rng.randint(1, at), {"type": "error", "code": "server_error", "message": "x"})
+        events.insert(build.rng.randint(0, at), {"type": "error", "code": "server_error", "message": "x"})
         return events
     events[at] = event
     return events

@@ -69,7 +69,7 @@ class Log:
     open: dict[str, Response] = field(default_factory=dict)
     known: dict[str, list[Response]] = field(default_factory=dict)
     """Closed and not forgotten, under their key; the one with the latest record last."""
-    requests: dict[str, tuple[Json, int]] = field(default_factory=dict)
+    requests: dict[str, tuple[Json, int, int]] = field(default_factory=dict)
     keys: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Keys with a record lately: (place of the last, known until)."""
     responses: list[Response] = field(default_factory=list)
@@ -135,7 +135,7 @@ def would_matter(state: Log, wall: int) -> bool:
     return (
         any(wall - r.last >= timeout for r in state.open.values())
         or any(wall >= until(state, r) for rs in state.known.values() for r in rs)
-        or any(wall - at >= timeout for _, at in state.requests.values())
+        or any(wall - at >= timeout for _, at, _ in state.requests.values())
     )
 
 
@@ -183,13 +183,16 @@ def read(state: Log, record: Record) -> None:
         if "journal" in part:
             journal(state, part["journal"], key, token, record.offset, single="single" in part)
         elif "whole" in part:
+            touch(state, key or "", token)
             whole_response(state, part["whole"], key or "", token, record.offset)
         elif "request" in part:
-            state.requests[key or ""] = (part["request"], state.watermark)
+            touch(state, key or "", token)
+            state.requests[key or ""] = (part["request"], state.watermark, record.offset)
         else:
             event = Event(token, record.offset, part["event"], part.get("mislabelled", False))
+            touch(state, key or "", token)
             hear(state, key or "", event)
-            evict(state, key or "", (*token, 1))
+            overflow(state, key or "", token)
 
 
 def hear(state: Log, key: str, event: Event) -> None:
@@ -231,10 +234,14 @@ def hear(state: Log, key: str, event: Event) -> None:
         elif current is None:
             renew_latest(state, key, terminal=True)
     elif kind in LIFECYCLE:
-        if mine and current is not None:
+        if current is not None and (mine or (current.rid is None and named is None)):
             current.events.append(event)
+            if current.rid is None:
+                current.rid, current.named_at = rid, event.token
         elif named is not None:
             renew(state, key, named, terminal=False)
+        elif current is None and rid is not None:
+            start(state, key, rid, event)
         elif current is None:
             renew_latest(state, key, terminal=False)
     elif current is not None:
@@ -247,8 +254,8 @@ def hear(state: Log, key: str, event: Event) -> None:
 
 def start(state: Log, key: str, rid: str | None, event: Event) -> Response:
     """Open a response at this event; it takes the request that waits under its key."""
-    request = state.requests.pop(key, (None, 0))[0]
-    response = Response(key, rid, event.offset, state.watermark, [event], request)
+    request, _, since = state.requests.pop(key, (None, 0, event.offset))
+    response = Response(key, rid, since, state.watermark, [event], request)
     state.open[key] = response
     state.responses.append(response)
     return response
@@ -276,20 +283,25 @@ def ending(event: Event) -> str:
     return "incomplete" if kind == "response.incomplete" or status == "incomplete" else "completed"
 
 
-def evict(state: Log, key: str, token: Token) -> None:
-    """Bounds over a response's bytes and over the streams of the partition."""
-    current = state.open.get(key)
-    if current is not None:
-        held = sum(len(e.data["delta"]) for e in current.events if isinstance(e.data.get("delta"), str))
-        if held > state.settings.max_response_bytes:
-            close(state, current, "limit", token)
+def touch(state: Log, key: str, token: Token) -> None:
+    """The bound over the streams of the partition: the key that has been silent longest goes as a whole."""
     memory = state.settings.stream_timeout_ms + state.settings.closed_memory_ms
     state.keys[key] = (state.place, state.watermark + memory)
     for lost in sorted(state.keys, key=lambda k: state.keys[k])[: -state.settings.max_streams]:
         if lost in state.open:
-            close(state, state.open[lost], "limit", token)
+            close(state, state.open[lost], "limit", (*token[:2], -1, state.place))
         state.known.pop(lost, None)
+        state.requests.pop(lost, None)
         del state.keys[lost]
+
+
+def overflow(state: Log, key: str, token: Token) -> None:
+    """The bound over a response's bytes. Only ever passed by one huge delta here, so how bytes are counted does not matter."""
+    current = state.open.get(key)
+    if current is not None:
+        held = sum(len(e.data["delta"]) for e in current.events if isinstance(e.data.get("delta"), str))
+        if held > state.settings.max_response_bytes:
+            close(state, current, "limit", (*token, 1))
 
 
 # The other forms.

@@ -100,6 +100,7 @@ class Use:
     renamed_to: str | None = None
     decided: bool = False
     cut: bool = False
+    done_at: Token = ()
 
     @property
     def final(self) -> Json | None:
@@ -109,7 +110,8 @@ class Use:
     @property
     def ids(self) -> list[str]:
         """Every non-empty call_id that was seen for it, in order."""
-        pieces = [*self.before, *(p for p in (self.done, self.entry) if p is not None)]
+        listed = None if self.renamed_to is not None else self.entry
+        pieces = [*self.before, *(p for p in (self.done, listed) if p is not None)]
         return [p["call_id"] for p in pieces if isinstance(p.get("call_id"), str) and p["call_id"]]
 
     @property
@@ -121,12 +123,23 @@ class Use:
         return "" if any(p.get("call_id") == "" for p in pieces) else None
 
     @property
+    def claims(self) -> set[str]:
+        """The ids that it uses up: the one it is published under, and that of its final piece."""
+        final = (self.final or {}).get("call_id")
+        return {c for c in (self.call_id, final) if isinstance(c, str) and c}
+
+    @property
     def type(self) -> Any:
         """Of the final piece, else of the first that had one; pieces of arguments can only be a function call's."""
         if not self.identified:
             return "function_call"
         pieces = [*([self.final] if self.final is not None else []), *self.before]
         return next((p["type"] for p in pieces if p.get("type") is not None), None)
+
+    @property
+    def types(self) -> list[Any]:
+        """Every type that was seen for it."""
+        return [p.get("type") for p in [*self.before, *([self.done] if self.done is not None else [])]]
 
     def is_call(self) -> bool:
         """A function call, as far as one can tell."""
@@ -154,20 +167,21 @@ def _paired(text: str) -> bool:
 
 
 def disagree(use: Use, tolerate: Sequence[str]) -> bool:
-    """Whether two of its pieces say different things (rule 7)."""
+    """Whether a piece contradicts the final one (rule 7)."""
     if use.spoiled or use.renamed_to is not None:
         return True
+    final = use.final or {}
     for name in COMPARED:
         said = [p.get(name) for p in use.before]
-        if name == "arguments":
-            said.append("".join(use.deltas))
         said = [s for s in said if s not in (None, "") and not (name == "arguments" and s == "{}")]
-        said += [p[name] for p in (use.done, use.entry) if p is not None and p.get(name) is not None]
-        if name == "namespace" and "namespace_functions" in tolerate:
-            said = [s for s in said if s != "functions"]
+        if name == "arguments" and "".join(use.deltas):
+            said.append("".join(use.deltas))
+        if use.entry is not None and use.entry.get(name) is not None:
+            said.append(use.entry[name])
+        said = [s for s in [final.get(name), *said] if not (s == "functions" and "namespace_functions" in tolerate)]
         if name == "arguments" and "arguments_object" in tolerate:
             said = [json.dumps(s, separators=(",", ":"), ensure_ascii=False) if isinstance(s, dict) else s for s in said]
-        if any(whole(s) != whole(said[0]) for s in said):
+        if said and final.get(name) is not None and any(whole(s) != whole(said[0]) for s in said):
             return True
     return False
 
@@ -239,8 +253,8 @@ class Reading:
             self.highest_index = max(self.highest_index, index)
         if kind in LIFECYCLE or kind in TERMINAL:
             if data.get("again"):
-                self.uses = []
-                self.calls_seen = []
+                self.uses = [u for u in self.uses if u.decided]
+                self.calls_seen = [u for u in self.calls_seen if u.decided]
             self._controls(data.get("response") or {})
         elif kind == "response.output_item.added":
             if data.get("item") is not None:
@@ -313,7 +327,9 @@ class Reading:
             self.uses.append(use)
         use.identified = True
         use.done = dict(item)
-        earlier = [u for u in self.uses if u is not use and u.done is not None and u.call_id == use.call_id and use.call_id]
+        use.done_at = event.token
+        finished = [u for u in self.uses if u is not use and u.done is not None and u.call_id == use.call_id]
+        earlier = [u for u in finished if use.call_id or u.index == index]
         if any(u.content() == use.content() for u in earlier) or self.used.get(use.call_id or "") == use.content():
             self.uses.remove(use)  # The same call delivered again with the same content is one decision.
             return
@@ -340,16 +356,19 @@ class Reading:
             last = self.response.events[-1].data
             listed = (last.get("response") or {}).get("output")
             entries = [e for e in listed if isinstance(e, dict)] if isinstance(listed, list) else []
+            cut = self._cut_off() if how == "incomplete" else None
             self._match(entries, token)
-            if how == "incomplete":
-                self._cut_off(entries)
-        for use in list(self.uses):
+            for use in self.uses:
+                use.cut = how == "incomplete" and (use is cut or (bool(entries) and use.entry is entries[-1]))
+        place = {id(use): number for number, use in enumerate(self.uses)}
+        # The first use that finished stands; the order of publication is another one (rule 19).
+        for use in sorted(self.uses, key=lambda u: (u.final is None, u.done is None, u.done_at, place[id(u)])):
             if use.decided:
                 continue
             if use.final is None and use.call_id and self._decided_elsewhere(use):
                 self.uses.remove(use)
                 continue
-            self._decide(use, token, how)
+            self._decide(use, (*token, place[id(use)]), how)
 
     def _match(self, entries: Sequence[Json], token: Token) -> None:
         """Rule 4."""
@@ -357,7 +376,8 @@ class Reading:
         free = list(entries)
         for call_id in dict.fromkeys(e["call_id"] for e in entries if e.get("call_id")):
             sharing = [u for u in streamed if call_id in u.ids]
-            for use in sharing:
+            # What is finished has the first claim to the entry that agrees with it.
+            for use in [u for u in sharing if u.done is not None]:
                 mine = [e for e in free if e.get("call_id") == call_id]
                 agreeing = [e for e in mine if not _contradicts(use, e, self.bounds.tolerate)]
                 if agreeing:
@@ -370,19 +390,26 @@ class Reading:
                     _take(free, mine[0])
                 elif use.entry is None:
                     use.spoiled = True
+            said = [u.entry for u in sharing if u.entry is not None]
+            for entry in [e for e in free if e.get("call_id") == call_id]:
+                if any(all(entry.get(n) == other.get(n) for n in COMPARED) for other in said):
+                    _take(free, entry)  # The same call delivered again.
         for entry in [e for e in free if not e.get("call_id") and e.get("type") not in COUNTED_ONLY]:
             place = [e for e in entries if e.get("type") == entry.get("type")]
             nth = next(i for i, e in enumerate(place) if e is entry)
-            alike = sorted((u for u in streamed if u.type == entry.get("type")), key=lambda u: (u.index is None, u.index))
+            alike = sorted((u for u in streamed if u.identified and entry.get("type") in u.types), key=lambda u: (u.index is None, u.index))
             if nth < len(alike) and alike[nth].entry is None:
                 alike[nth].entry = entry
                 _take(free, entry)
         for use in streamed:
-            twins = [e for e in free if e.get("call_id") and _twin(use, e)]
-            if use.entry is None and use.call_id and use.is_call() and twins:
-                use.renamed_to = twins[0]["call_id"]
+            listed = any(e.get("call_id") in use.ids for e in entries if e.get("type") not in COUNTED_ONLY)
+            twins = [] if listed else [e for e in free if e.get("call_id") and _twin(use, e)]
+            if use.entry is None and use.identified and use.is_call() and twins:
+                # A call that had no call_id so far is not renamed by its entry, but named.
+                use.renamed_to = twins[0]["call_id"] if use.ids or use.done is not None else None
                 use.entry = twins[0]
-                _take(free, twins[0])
+                for twin in [t for t in twins if t["call_id"] == twins[0]["call_id"]]:
+                    _take(free, twin)
         for entry in free:
             if entry.get("type") in COUNTED_ONLY:
                 continue
@@ -390,20 +417,14 @@ class Reading:
             self.uses.append(use)
             self._count(use, token)
 
-    def _cut_off(self, entries: Sequence[Json]) -> None:
-        """Rule 17."""
+    def _cut_off(self) -> Use | None:
+        """The item with the highest index seen; of several there, the latest (rule 17)."""
         at = [u for u in self.uses if u.index == self.highest_index and self.highest_index >= 0]
-        if at:
-            at[-1].cut = True
-        if entries:
-            for use in self.uses:
-                use.cut = use.cut or use.entry is entries[-1]
+        return at[-1] if at else None
 
     def _decided_elsewhere(self, use: Use) -> bool:
-        if use.call_id in self.used:
-            return True
-        others = [u for u in self.uses if u is not use and u.call_id == use.call_id]
-        return any(u.final is not None for u in others)
+        others = [u for u in self.uses if u is not use and u.final is not None and u.claims & use.claims]
+        return bool(others) or any(c in self.used for c in use.claims)
 
     # One verdict.
 
@@ -421,25 +442,26 @@ class Reading:
         call_id = use.call_id
         if reason == "ok" and use.renamed_to is not None:
             call_id = use.renamed_to
-        if call_id and call_id not in self.used:
-            self.used[call_id] = LATE if reason in ("conflict", "limit") else use.content()
+        void = reason == "conflict" or (reason == "limit" and use.final is None) or disagree(use, self.bounds.tolerate)
+        for claimed in use.claims | ({call_id} if call_id else set()):
+            self.used.setdefault(claimed, LATE if void else use.content())
         self.verdicts.append(Verdict((*token, len(self.verdicts)), call_id, reason, use))
 
     def _reason(self, use: Use, how: str) -> str:
         kind = use.type
-        earlier = self.used.get(use.call_id or "")
-        if earlier == LATE or (earlier is not None and use.final is not None and earlier == use.content()):
+        earlier = [self.used[c] for c in sorted(use.claims) if c in self.used]
+        if LATE in earlier or (use.final is not None and use.content() in earlier):
             return LATE
+        if kind in COUNTED_ONLY and all(t is None or t in COUNTED_ONLY for t in use.types):
+            return ""
         if how == "limit":
             return "limit"
         if not isinstance(kind, str) or ":" in kind:
             return "namespaced"
-        if kind in COUNTED_ONLY:
-            return "conflict" if any(p.get("type") == "function_call" for p in use.before) else ""
-        if kind != "function_call":
+        if kind != "function_call" and kind not in COUNTED_ONLY:
             known = kind in ("custom_tool_call", "mcp_approval_request", "local_shell_call", "computer_call")
             return "not_function_call" if known or use.call_id else ""
-        return self._status(use, how) or self._identity(use, earlier) or self._agreement(use) or self._gate(use)
+        return self._status(use, how) or self._identity(use, bool(earlier)) or self._agreement(use) or self._gate(use)
 
     def _status(self, use: Use, how: str) -> str:
         lenient = "status_absent" in self.bounds.tolerate
@@ -455,10 +477,10 @@ class Reading:
             return "status"
         return ""
 
-    def _identity(self, use: Use, earlier: str | None) -> str:
+    def _identity(self, use: Use, again: bool) -> str:
         final = use.final or {}
         named = all(isinstance(final.get(name), str) and final[name] for name in ("call_id", "name"))
-        return "identity" if not named or earlier is not None else ""
+        return "identity" if again or not named else ""
 
     def _agreement(self, use: Use) -> str:
         canonical = {json.dumps(tools, sort_keys=True) for tools in self.echoed}
@@ -468,13 +490,13 @@ class Reading:
 
     def _gate(self, use: Use) -> str:
         request = self.response.request or {}
-        before = self.uses[: next(i for i, u in enumerate(self.uses) if u is use)]
+        spaces = [p["namespace"] for p in [use.final or {}, *use.before] if p.get("namespace") is not None]
         return self.gate(
-            use.final,
+            {**(use.final or {}), "namespace": next(iter(spaces), None)},
             tools=self.echoed[0] if self.echoed else request.get("tools"),
             choices=self.choices,
             parallel=self.parallel,
-            position=len([u for u in before if u.is_call()]),
+            position=next((i for i, u in enumerate(self.calls_seen) if u is use), len(self.calls_seen)),
             max_bytes=self.bounds.max_argument_bytes,
             tolerate=self.bounds.tolerate,
         )
