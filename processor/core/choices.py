@@ -40,6 +40,8 @@ _NONE: Final = Choice("tool_choice is none")
 _UNKNOWN: Final = Choice("", known=False)
 _WORDS: Final = {"none": _NONE, "auto": _FREE, "required": _FREE}
 _MAX_KEPT: Final = 1024
+_MAX_KEPT_BYTES: Final = 4096
+"""Longer texts are read each time: what is kept is bounded."""
 
 
 class Choices:
@@ -56,9 +58,10 @@ class Choices:
                 choice = read_choice(parse(text))
             except (ValueError, RecursionError):
                 choice = _UNKNOWN
-            if len(self._kept) >= _MAX_KEPT:
-                self._kept.clear()
-            self._kept[text] = choice
+            if len(text) <= _MAX_KEPT_BYTES:
+                if len(self._kept) >= _MAX_KEPT:
+                    self._kept.clear()
+                self._kept[text] = choice
         return choice
 
 

@@ -23,7 +23,7 @@ from processor.core.verdict import GateSettings, Verdict
 __all__ = ["GATE_TOLERANCES", "Gate", "GateSettings", "Verdict"]
 
 MAX_FREE: Final = 1024
-"""Combinations of tool_choice that are kept as forbidding nothing."""
+"""Combinations of tool_choice that are kept as forbidding nothing, and bytes of each."""
 GATE_TOLERANCES: Final = ("empty_arguments", "arguments_object", "namespace_functions")
 """Tolerances (rule 34) that the gate applies; the others are assembly's."""
 
@@ -189,7 +189,7 @@ class Gate:
         """Why the response or the policy forbids the call; empty where neither does."""
         choices = [self._choices.get(text) for text in call.tool_choices]
         verdict.unknown_choices = sum(not choice.known for choice in choices)
-        if not any(choice.forbids or not choice.known for choice in choices):
+        if sum(map(len, call.tool_choices)) <= MAX_FREE and not any(choice.forbids or not choice.known for choice in choices):
             if len(self._free) >= MAX_FREE:
                 self._free.clear()
             self._free.add(call.tool_choices)

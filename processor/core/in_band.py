@@ -16,12 +16,14 @@ MAX_TEXT_BYTES: Final = 1 << 20
 """JSON text of one list of tools; the whole list is no tools beyond it."""
 MAX_SCHEMA_BYTES: Final = 256 << 10
 """The same for a single schema, in canonical form."""
-MAX_CACHED_BYTES: Final = 64 << 20
-"""Texts in the cache, together."""
+MAX_CACHED_BYTES: Final = 8 << 20
+"""Texts in the cache, together; parsed and compiled they take many times as much."""
 MAX_CACHED: Final = 1024
 """Lists of tools in the cache."""
 MAX_DECLARED: Final = 2048
-"""Function tools in one list; those beyond it are none."""
+"""Names of function tools in one list; those beyond it are none."""
+MAX_SAME: Final = 8
+"""Declarations of one name, each of which must be satisfied; more of them are no tool."""
 
 _Key = tuple[str | None, str]
 
@@ -89,12 +91,18 @@ class InBandToolset:
 
     def _note(self, namespace: str | None, tool: dict[str, Any]) -> None:
         name = tool.get("name")
-        if isinstance(name, str) and name and len(self._declared) < MAX_DECLARED:
-            self._declared.setdefault((namespace, name), []).append(tool)
+        if not isinstance(name, str) or not name:
+            return
+        key = (namespace, name)
+        if key in self._declared or len(self._declared) < MAX_DECLARED:
+            self._declared.setdefault(key, []).append(tool)
 
     def _compile(self, key: _Key, declared: list[dict[str, Any]]) -> tuple[Tool, ...]:
         """Compile all declarations of a name, or none: each of them would have to be satisfied."""
         tools: list[Tool] = []
+        if len(declared) > MAX_SAME:
+            self._causes[key] = f"declared over {MAX_SAME} times"
+            return ()
         exact = len(self._declared.get(key, ()))
         for place, tool in enumerate(declared):
             try:

@@ -7,7 +7,7 @@ import pytest
 from processor.core.engines import MAX_FLAWS, MAX_POINTER, Engine, FastEngine, Flaw, RustEngine, SchemaFault
 from processor.core.patterns import fault_of_pattern
 from processor.core.proven import unproven
-from processor.core.schema_walk import TooLarge, expanded_size, explains_cheaply
+from processor.core.schema_walk import TooLarge, expanded_size, weight
 
 ENGINES = [pytest.param(RustEngine(), id="jsonschema-rs"), pytest.param(FastEngine(explain=RustEngine()), id="fastjsonschema")]
 RUST = RustEngine()
@@ -254,7 +254,7 @@ def test_cycles_may_descend_but_not_stand_still() -> None:
     """A tree is a cycle that ends with the arguments; a reference to itself on one spot never ends."""
     tree = {"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}
     assert expanded_size(tree, 100) == 5
-    assert explains_cheaply(tree)
+    assert weight(tree) == 5
     defined = {"$defs": {"a": {"$anchor": "x", "$ref": "#x"}}, "$ref": "#/$defs/a"}
     for still in ({"$ref": "#"}, {"anyOf": [{"$ref": "#"}, {"type": "string"}]}, defined):
         with pytest.raises(TooLarge, match="without descending"):
@@ -265,10 +265,21 @@ def test_a_cycle_that_doubles_is_judged_and_not_explained() -> None:
     """Listing the errors of such a cycle takes exponential time in the depth of the arguments; saying no does not."""
     branches = [{"properties": {"a": {"$ref": "#"}}, "minProperties": n} for n in (1, 2, 3)]
     schema: dict[str, Any] = {"type": "object", "anyOf": branches}
-    assert not explains_cheaply(schema)
+    assert weight(schema) is None
     value: Any = 5
     for _ in range(60):
         value = {"a": value}
     checked = RUST.compile(schema)
     assert not checked.is_valid(value)
     assert checked.flaws(value) == (Flaw("", "", ""),)
+
+
+def test_large_values_are_not_explained_in_full() -> None:
+    """The engine lists all errors before it gives the first: of many, one is named, or none where alternatives are tried."""
+    many = list(range(100_000))
+    plain = RUST.compile({"items": {"enum": [f"v{number}" for number in range(2000)]}})
+    assert plain.flaws(many) == (Flaw("/0", "/items/enum", "enum"),)
+    assert len(plain.flaws(many[:20])) == MAX_FLAWS
+    branching = RUST.compile({"items": {"anyOf": [{"type": "string"}, {"type": "null"}]}})
+    assert branching.flaws(many) == (Flaw("", "", ""),)
+    assert branching.flaws(many[:20])[0] == Flaw("/0", "/items/anyOf", "anyOf")

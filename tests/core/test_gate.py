@@ -201,6 +201,17 @@ def test_a_tool_declared_twice_must_be_satisfied_twice() -> None:
         assert judge.judge(candidate(tools=tools, arguments='{"region":"emea","a":1}')).reason is Reason.ARGUMENTS_SCHEMA
 
 
+def test_declarations_are_bounded_and_never_dropped_in_part() -> None:
+    """A name with too many declarations is no tool at all: to leave one out would be to not satisfy it."""
+    judge = gate(tools="stream")
+    narrow = {**REPORT, "parameters": False}
+    assert judge.judge(candidate(tools=in_band(*[REPORT] * 8))).reason is Reason.OK
+    assert "declared over 8 times" in judge.judge(candidate(tools=in_band(*[REPORT] * 8, narrow))).detail
+    many = [{"type": "function", "name": f"tool{number}"} for number in range(3000)]
+    assert judge.judge(candidate(tools=in_band(REPORT, *many, narrow))).reason is Reason.ARGUMENTS_SCHEMA
+    assert judge.judge(candidate(tools=in_band(*many, REPORT))).reason is Reason.UNKNOWN_TOOL
+
+
 def test_both_sources_must_be_satisfied() -> None:
     """`tools = "both"`: the registry and what the response echoes."""
     judge = gate(tools="both")
