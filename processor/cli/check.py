@@ -28,7 +28,7 @@ Exit code `0` when everything is approved, `1` when something is rejected or can
 
 def check(
     file: Annotated[
-        str, typer.Argument(metavar="[FILE]", help="An item, a journal, a response or a stream; `-` is input.")
+        str, typer.Argument(metavar="FILE", help="An item, a journal, a response or a stream; `-` is input.")
     ] = "-",
     config: ConfigOption = None,
     sets: SetOption = None,
@@ -41,6 +41,8 @@ def check(
 
     settings = settings_from(config, sets)
     core = app.build_core(settings)
+    if file == "-" and sys.stdin.isatty():
+        console(error=True).print("Reading standard input; end it with Ctrl-D.", style="dim")
     content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     others = [name for name in TOLERANCES if name not in settings.tolerate]
     verdicts = inspect(content, lambda more: core.tolerating(more).partition("check", 0), others, int(time.time() * 1000))

@@ -31,7 +31,7 @@ Server-Sent-Events text. Exit code `0` when it ran, whatever was decided.
 
 
 def replay(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Archives; `-` is standard input; .gz and .zst too.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Archives; `-` is standard input; .gz and .zst too.")],
     config: ConfigOption = None,
     sets: SetOption = None,
     decisions: Annotated[

@@ -116,14 +116,18 @@ def _through_kafka(terminal: "Console", settings: Settings, config: Path, files:
     terminal.print(f"[green]✓[/] topics made: {', '.join(made)}", soft_wrap=True)
     for finding in findings:
         terminal.print(f"[yellow]![/] {finding.sentence}", soft_wrap=True)
-    with Processor(config) as processor:
-        port = processor.wait_until_ready(PATIENCE_SECONDS)
-        terminal.print(f"[green]✓[/] `callgate run` is process {processor.pid}, ready on http://127.0.0.1:{port}/readyz")
-        count = asyncio.run(traffic.publish(settings, files))
-        terminal.print(f"[green]✓[/] {count} records of {len(files)} streams published, interleaved")
-        expected = len(shown.replayed(files, load(sets=_sets("replay"))))
-        with terminal.status(f"Waiting for {expected} decisions; one stream falls silent and needs {STREAM_TIMEOUT} ..."):
-            rows = asyncio.run(traffic.collect(settings, expected, PATIENCE_SECONDS))
-        code = processor.stop()
-        terminal.print(f"[green]✓[/] `callgate run` stopped cleanly (exit code {code})\n")
-    return rows
+    try:
+        with Processor(config) as processor:
+            port = processor.wait_until_ready(PATIENCE_SECONDS)
+            terminal.print(f"[green]✓[/] `callgate run` is process {processor.pid}, ready on http://127.0.0.1:{port}/readyz")
+            count = asyncio.run(traffic.publish(settings, files))
+            terminal.print(f"[green]✓[/] {count} records of {len(files)} streams published, interleaved")
+            expected = len(shown.replayed(files, load(sets=_sets("replay"))))
+            with terminal.status(f"Waiting for {expected} decisions; one stream falls silent and needs {STREAM_TIMEOUT} ..."):
+                rows = asyncio.run(traffic.collect(settings, expected, PATIENCE_SECONDS))
+            code = processor.stop()
+            terminal.print(f"[green]✓[/] `callgate run` stopped cleanly (exit code {code})\n")
+        return rows
+    finally:
+        if os.environ.get(BOOTSTRAP):
+            asyncio.run(traffic.remove(settings, made))

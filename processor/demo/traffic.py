@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
 
 from processor.adapters.archive import Archive, ArchivedRecord
 from processor.adapters.kafka_client import client_options
@@ -59,3 +60,13 @@ async def collect(settings: Settings, expected: int, seconds: float) -> list[Row
     finally:
         await consumer.stop()
     return rows
+
+
+async def remove(settings: Settings, topics: list[str]) -> None:
+    """Remove topics that the demo made on a broker that goes on after it."""
+    admin: Any = AIOKafkaAdminClient(**client_options(settings.kafka))
+    await admin.start()
+    try:
+        await admin.delete_topics(topics)
+    finally:
+        await admin.close()

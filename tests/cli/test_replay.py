@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ TESTS = Path(__file__).parents[1]
 STREAMS = TESTS.parent / "processor" / "demo" / "streams"
 TOOLS = f"schemas={STREAMS.parent / 'tools'}"
 GOLDEN = json.loads((TESTS / "golden" / "streams.json").read_text())
-SHARED = Path(os.environ.get("CALLGATE_TEST_SHARED") or TESTS.parents[1] / "shared")
+SHARED = TESTS.parents[1] / "shared"
 Lines = list[dict[str, Any]]
 
 

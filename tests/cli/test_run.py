@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -88,6 +89,18 @@ def test_missing_topics_refuse_the_start(config: Path) -> None:
     assert ended.returncode == Exit.TOPICS
     assert "Traceback" not in ended.stderr
     assert "is missing" in ended.stderr.splitlines()[-1]
+
+
+def test_port_in_use(config: Path) -> None:
+    """An address that cannot be listened on is one sentence, exit code 8."""
+    assert callgate("topics", "--config", str(config)).code == 0
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "processor", "run", "--config", str(config), "--set", f"http.port={port}"]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == Exit.FATAL
+    assert f"(127.0.0.1:{port}) cannot be listened on" in ended.stderr.splitlines()[-1]
+    assert "Traceback" not in ended.stderr
 
 
 def test_decides_shows_and_stops(config: Path) -> None:
