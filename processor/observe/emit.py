@@ -36,6 +36,7 @@ HAPPENINGS = (
     Happening("first_start", "info", "The group had no offset; the starting position was committed before the first read."),
     Happening("fresh_start", "warning", "A partition begins without usable metadata: what was open before is not known."),
     Happening("live", "info", "A partition's state is complete; decisions are published from here on."),
+    Happening("state_kept", "info", "A partition came back and its state equals its last commit: no rebuild was needed."),
     Happening("joining_again", "warning", "The connection to the group was lost and is made anew."),
     Happening("fetch_failed", "warning", "A fetch failed and is tried again."),
     Happening("aborted", "warning", "A transaction or a read failed; the partition is taken over and rebuilt again."),
