@@ -60,6 +60,17 @@ def free_ports(count: int) -> list[int]:
     raise OSError("no free ports on loopback")
 
 
+def in_use(port: int) -> bool:
+    """Whether somebody listens on a port of loopback; connections that are only lingering do not count."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return True
+    return False
+
+
 def properties(
     data: Path, ports: Mapping[str, int], certificates: Certificates | None, users: Mapping[str, str]
 ) -> dict[str, str]:

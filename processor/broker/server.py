@@ -20,7 +20,7 @@ from typing import Self
 
 from processor.broker.errors import BrokerFailed, BrokerUnavailable
 from processor.broker.jars import Note, find_jars, find_tools
-from processor.broker.listeners import HOST, Certificates, free_ports, listener_names, properties, render
+from processor.broker.listeners import HOST, Certificates, free_ports, in_use, listener_names, properties, render
 from processor.broker.probe import answers
 
 GUARD = Path(__file__).with_name("guard.py")
@@ -197,6 +197,10 @@ class Broker:
     def _launch(self, timeout: float) -> None:
         # It may have died by itself.
         self._end("kill", 0.0)
+        # Else another broker there would answer for ours.
+        taken = [port for port in self._ports.values() if in_use(port)]
+        if taken:
+            raise BrokerFailed(f"Port {taken[0]} is already in use.")
         deadline = time.monotonic() + timeout
         command = [*self._java, "kafka.Kafka", str(self._home / "server.properties")]
         guard = [sys.executable, "-I", "-S", str(GUARD), str(self._home), *command]

@@ -1,58 +1,24 @@
 """The broker that the project starts: real Kafka, that keeps its data over stops and crashes and leaves nothing behind."""
 
 import asyncio
-import base64
-import datetime as dt
-import json
 import os
-import secrets
 import select
 import shutil
 import signal
-import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.abc import AbstractTokenProvider
-from aiokafka.errors import KafkaConnectionError, KafkaError
-from aiokafka.helpers import create_ssl_context
 
-from processor.broker import Broker, BrokerUnavailable, Certificates, find_jars, find_tools
+from processor.broker import Broker, BrokerFailed, BrokerUnavailable, find_jars, find_tools
 from processor.broker.jars import OVERRIDE
-from tests.certificates import Authority
+from processor.broker.listeners import in_use
+from processor.broker.probe import answers
 from tests.conftest import MakeTopic, create_topic
+from tests.traffic import consume, produce
 
 pytestmark = pytest.mark.kafka
-
-USERS = {"alice": "in-wonderland"}
-
-
-async def produce(bootstrap: str, topic: str, values: list[bytes], **security: Any) -> None:
-    """Write values to partition 0, acknowledged by the broker."""
-    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", **security)
-    try:
-        await producer.start()
-        for value in values:
-            await producer.send_and_wait(topic, value, partition=0)
-    finally:
-        # `async with` would not stop one that could not start.
-        await producer.stop()
-
-
-async def consume(bootstrap: str, topic: str, count: int, **security: Any) -> list[bytes | None]:
-    """Read the first values of partition 0."""
-    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", **security)
-    await consumer.start()
-    try:
-        consumer.assign([TopicPartition(topic, 0)])
-        return [(await consumer.getone()).value for _ in range(count)]
-    finally:
-        await consumer.stop()
 
 
 def gone(pid: int) -> bool:
@@ -124,6 +90,29 @@ def test_the_broker_dies_with_its_parent() -> None:
     assert not Path(log).parent.exists()
 
 
+def test_a_port_that_is_taken(broker: Broker) -> None:
+    """A second broker on the port of a running one is refused, though somebody answers there."""
+    port = int(broker.bootstrap.rsplit(":", 1)[1])
+    second = Broker(port=port)
+    with pytest.raises(BrokerFailed, match=f"Port {port} is already in use"):
+        second.start()
+    assert broker.running
+
+
+def test_the_foreground_command() -> None:
+    """`python -m processor.broker` says its address, serves until SIGTERM, and exits 0 with nothing left."""
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-m", "processor.broker", "--heap-mb", "256"]
+    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        host, port = process.stdout.readline().strip().rsplit(":", 1)
+        served = answers(host, int(port))
+        process.terminate()
+    assert served
+    assert process.returncode == 0
+    assert not in_use(int(port))
+
+
 def parent_of(pid: int) -> int:
     """Process id of the parent."""
     return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
@@ -176,114 +165,3 @@ def test_two_starters_fetch_kafka_once(tmp_path: Path) -> None:
     assert sorted(path.suffix for path in folder.parent.iterdir()) == ["", ".lock"]
     later = subprocess.run(command, cwd=tmp_path, env={**environment, "PATH": ""}, capture_output=True, text=True, check=True)
     assert later.stdout.splitlines() == [str(folder)]
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Give the authority of this module's certificates."""
-    return Authority(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="module")
-def secured(authority: Authority) -> Iterator[Broker]:
-    """Give a broker with every listener there is, and a topic `safe`."""
-    certificate, key = authority.issue("broker")
-    with Broker(certificates=Certificates(certificate, key, authority.file), users=USERS) as running:
-        asyncio.run(create_topic(running.bootstrap, "safe"))
-        yield running
-
-
-def round_trip(broker: Broker, listener: str, **security: Any) -> None:
-    """Write one record through a listener and find it at the end of the topic, through the same listener."""
-    value = secrets.token_bytes(8)
-
-    async def both() -> list[bytes | None]:
-        address = broker.address(listener)
-        await produce(address, "safe", [value], **security)
-        consumer = AIOKafkaConsumer("safe", bootstrap_servers=address, auto_offset_reset="earliest", **security)
-        await consumer.start()
-        try:
-            found: list[bytes | None] = []
-            while value not in found:
-                found.append((await consumer.getone()).value)
-            return found
-        finally:
-            await consumer.stop()
-
-    assert asyncio.run(both())[-1] == value
-
-
-def test_tls(secured: Broker, authority: Authority) -> None:
-    """Listener SSL: the client checks the broker's certificate and host name."""
-    context = create_ssl_context(cafile=str(authority.file))
-    round_trip(secured, "SSL", security_protocol="SSL", ssl_context=context)
-
-
-def test_tls_with_a_foreign_authority(secured: Broker) -> None:
-    """A client that does not know the broker's authority refuses the connection."""
-    with pytest.raises(KafkaConnectionError):
-        round_trip(secured, "SSL", security_protocol="SSL", ssl_context=ssl.create_default_context())
-
-
-def test_mutual_tls(secured: Broker, authority: Authority) -> None:
-    """Listener MTLS: a client with a certificate of the authority is served."""
-    certificate, key = authority.issue("client")
-    context = create_ssl_context(cafile=str(authority.file), certfile=str(certificate), keyfile=str(key))
-    round_trip(secured, "MTLS", security_protocol="SSL", ssl_context=context)
-
-
-def test_mutual_tls_without_certificate(secured: Broker, authority: Authority) -> None:
-    """Listener MTLS: a client without a certificate is turned away."""
-    context = create_ssl_context(cafile=str(authority.file))
-    with pytest.raises(KafkaConnectionError):
-        round_trip(secured, "MTLS", security_protocol="SSL", ssl_context=context)
-
-
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-@pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
-def test_passwords(secured: Broker, authority: Authority, listener: str, mechanism: str) -> None:
-    """Users log in with each mechanism that has passwords, in the clear and over TLS."""
-    context = create_ssl_context(cafile=str(authority.file)) if listener == "SASL_SSL" else None
-    login = {"sasl_mechanism": mechanism, "sasl_plain_username": "alice", "sasl_plain_password": USERS["alice"]}
-    round_trip(secured, listener, security_protocol=listener, ssl_context=context, **login)
-
-
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_a_wrong_password(secured: Broker, mechanism: str) -> None:
-    """A wrong password does not get in."""
-    login = {"sasl_mechanism": mechanism, "sasl_plain_username": "alice", "sasl_plain_password": "wrong"}
-    with pytest.raises(KafkaConnectionError):
-        round_trip(secured, "SASL_PLAINTEXT", security_protocol="SASL_PLAINTEXT", **login)
-
-
-class FreshToken(AbstractTokenProvider):
-    """Tokens as Kafka's own unsecured validator takes them: no signature, subject and times only."""
-
-    async def token(self) -> str:
-        """Return a token that is good for an hour."""
-        return unsigned_token(dt.timedelta(hours=1))
-
-
-class StaleToken(AbstractTokenProvider):
-    """A token whose time is over."""
-
-    async def token(self) -> str:
-        """Return a token that ended an hour ago."""
-        return unsigned_token(dt.timedelta(hours=-1))
-
-
-def unsigned_token(life: dt.timedelta) -> str:
-    """Make an unsigned JWT for `alice`."""
-    end = dt.datetime.now(dt.UTC) + life
-    claims = {"sub": "alice", "iat": int((end - dt.timedelta(hours=2)).timestamp()), "exp": int(end.timestamp())}
-    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({"alg": "none"}, claims)]
-    return ".".join([*parts, ""])
-
-
-def test_oauth_tokens(secured: Broker) -> None:
-    """OAUTHBEARER: a fresh token gets in, a stale one does not."""
-    login: dict[str, Any] = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "OAUTHBEARER"}
-    round_trip(secured, "SASL_PLAINTEXT", sasl_oauth_token_provider=FreshToken(), **login)
-    # aiokafka takes the broker's refusal for a login, and only notices that the connection is closed afterwards.
-    with pytest.raises(KafkaError):
-        round_trip(secured, "SASL_PLAINTEXT", sasl_oauth_token_provider=StaleToken(), request_timeout_ms=1000, **login)
