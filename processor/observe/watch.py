@@ -38,7 +38,8 @@ class Watch:
         """The latest state of each partition that this process has held."""
 
     def on_batch(self, partition: Partition) -> None:
-        """Flush the tally."""
+        """Flush the tally, and note the state for the next scrape."""
+        self.partitions[partition.number] = partition
         self._meters.flush(partition.tally)
         empty(partition.tally)
 
