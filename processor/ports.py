@@ -60,6 +60,9 @@ class Publisher(Protocol):
     be called.
     """
 
+    fenced: bool
+    """Whether a successor's start ends this one: then a late commit can do no harm."""
+
     async def start(self) -> None:
         """Fence the last owner and settle its pending transaction. Raises Retryable, Fenced, Fatal."""
 

@@ -115,6 +115,8 @@ def _owner(task: asyncio.Task[Any]) -> Any:
 class TransactionalPublisher:
     """Exactly once: everything of one commit in one transaction of the input partition's own producer."""
 
+    fenced = True
+
     def __init__(self, settings: Settings, partition: TopicPartition) -> None:
         kafka = settings.kafka
         self._partition = partition
@@ -175,6 +177,8 @@ class TransactionalPublisher:
 
 class PlainPublisher:
     """At least once, for brokers without transactions: publish, wait, then commit the same offset and metadata."""
+
+    fenced = False
 
     def __init__(self, settings: Settings, partition: TopicPartition, source: Source) -> None:
         self._partition = partition

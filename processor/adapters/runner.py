@@ -178,6 +178,8 @@ class Runner:
                 worker.task = self._group.create_task(worker.run())
         for number, worker in self._workers.items():
             worker.assign(owned.get(number))
+            if self._source.settled and number not in owned:
+                worker.forget()
 
     def _publisher(self, partition: TopicPartition) -> Publisher:
         if self._settings.delivery == "exactly_once":

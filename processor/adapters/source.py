@@ -67,6 +67,8 @@ class Source:
         self._generation = 0
         self.owned: dict[int, int] = {}
         """Partitions of this member, each with the number of the assignment that brought it: it grows with every one."""
+        self.settled = False
+        """Whether `owned` is what the group has agreed on, and not what is left in a rebalance."""
         self._handed: dict[int, int] = {}
         """Partitions that were begun, each with the position up to which records were handed out."""
         self._broken: BaseException | None = None
@@ -135,6 +137,7 @@ class Source:
             self._lose()
             self._generation += 1
             self.owned = {partition.partition: self._generation for partition in assigned}
+            self.settled = True
             self._on_change()
         except BaseException as fault:
             # The client would swallow it, and would read on from the wrong place.
@@ -144,6 +147,7 @@ class Source:
     def _lose(self) -> None:
         self._handed.clear()
         self.owned = {}
+        self.settled = False
         self._on_change()
 
     async def confirm(self) -> None:
@@ -151,6 +155,8 @@ class Source:
 
         A member that was paused past its session still believes in its partitions: it must not fence their new owner.
         """
+        if self._consumer is None:
+            raise Retryable("The consumer is being made anew.")
         coordinator = self._consumer._coordinator
         try:
             alive = await coordinator._do_heartbeat()

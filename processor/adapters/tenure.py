@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiokafka.structs import TopicPartition
 
+from processor.adapters.takeover import Kept
 from processor.core.offsets import Commit
 from processor.core.outgoing import Outgoing
 from processor.core.pipeline import Partition
@@ -74,8 +75,11 @@ class Tenure:
         self._quiet_since = now
         self._idle_at = 0.0
 
-    async def work(self) -> None:
-        """Work until the assignment changes or the process stops. Raises Retryable, Fenced, Poisoned, Fatal."""
+    async def work(self) -> Kept | None:
+        """Work until the assignment changes or the process stops.
+
+        Returns the state, where it is that of the last commit. Raises Retryable, Fenced, Poisoned, Fatal.
+        """
         worker = self._worker
         try:
             while worker.owns(self._generation) and not worker._stopping:
@@ -91,8 +95,7 @@ class Tenure:
                 wait = self._publish_if_due()
                 if not worker._hand or len(self._pending) >= PENDING_RECORDS:
                     await worker._wait(wait)
-            if worker.owns(self._generation):
-                await finish(self._last())
+            return await finish(self._last())
         finally:
             if self._publishing is not None:
                 # Its own deadline bounds it, and its outcome matters no more: the next owner reads what was committed.
@@ -209,19 +212,26 @@ class Tenure:
         self._worker.acknowledged = commit
         self._worker._hooks.on_commit(self._worker.number, records, now - began)
 
-    async def _last(self) -> None:
-        """Publish what is decided before a clean stop; the caller bounds the time."""
+    async def _last(self) -> Kept | None:
+        """Publish what is decided, before a clean stop or a handover.
+
+        Also where the partition was revoked: whoever has it next fences this producer first, so that the commit comes before
+        the successor's read or not at all (the model's variant g is safe with the transactional id of the partition). A commit
+        that is not fenced must not come so late.
+        """
         if self._publishing is not None:
             await _ended(self._publishing)
             self._settle()
-        if self._partition.rebuilding or not self._worker.owns(self._generation):
-            return
+        if self._partition.rebuilding or not (self._publisher.fenced or self._worker.owns(self._generation)):
+            return None
         self._collect()
         if self._pending or self._partition.commit_point() != self._worker.acknowledged:
             self._publish()
             assert self._publishing is not None  # noqa: S101 - just begun
             await _ended(self._publishing)
             self._settle()
+        commit = self._worker.acknowledged
+        return Kept(self._partition, commit) if commit is not None and self._publisher.fenced else None
 
 
 async def _caught(work: Coroutine[Any, Any, None]) -> BaseException | None:

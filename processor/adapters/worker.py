@@ -12,7 +12,7 @@ from aiokafka.structs import TopicPartition
 
 from processor.adapters.offset_fetch import Reader
 from processor.adapters.source import Source
-from processor.adapters.takeover import take_over
+from processor.adapters.takeover import Kept, Takeover
 from processor.adapters.tenure import TICK_SECONDS, Tenure, finish
 from processor.core.offsets import Commit
 from processor.core.pipeline import Partition, Record
@@ -56,7 +56,9 @@ class Worker:
         self._settings = settings
         self._source = source
         self._reader = reader
-        self._make_partition = make_partition
+        self._where = TopicPartition(settings.topics.events, number)
+        self._takeover = Takeover(self._where, make_partition, reader, settings.offset_reset, log)
+        self._kept: Kept | None = None
         self._make_publisher = make_publisher
         self._hooks = hooks
         self._clock = clock
@@ -82,6 +84,10 @@ class Worker:
                 self.state, self.why = "away", ""
             self.wake()
 
+    def forget(self) -> None:
+        """Tell that the partition is another member's for good: its state is let go."""
+        self._kept = None
+
     def give(self, records: Sequence[Record], position: int) -> None:
         """Hand over what was fetched, and the position after it."""
         self._hand.append((records, position))
@@ -99,6 +105,9 @@ class Worker:
         """Finish: publish what is decided, and end."""
         self._stopping = True
         self.wake()
+        if self.state == "takeover" and self.task is not None:
+            # Nothing is decided yet, and a broker that is gone would hold it up for the whole grace period.
+            self.task.cancel()
 
     def wake(self) -> None:
         """Look again."""
@@ -123,6 +132,8 @@ class Worker:
         while not self._stopping:
             generation = self._generation
             if generation is None or self.state == "stopped":
+                if generation is None:
+                    self.state = "away"
                 await self._wait(TICK_SECONDS)
                 continue
             try:
@@ -160,17 +171,17 @@ class Worker:
         self.state = "takeover"
         self._fault = None
         await self._source.confirm()
-        partition = self._make_partition(self._settings.topics.events, self.number)
-        publisher = self._make_publisher(TopicPartition(partition.topic, partition.number))
+        kept, self._kept = self._kept, None
+        publisher = self._make_publisher(self._where)
         try:
-            start = await take_over(partition, publisher, self._reader, self._settings.offset_reset, self._log)
+            start = await self._takeover.run(publisher, kept)
             self._hand.clear()
             if not self._source.begin(self.number, generation, start.offset):
                 return
-            self.partition, self.acknowledged = partition, start.acknowledged
+            self.partition, self.acknowledged = start.partition, start.acknowledged
             self.progressed = self._clock.monotonic()
             self.state = "rebuilding"
-            await Tenure(self, generation, partition, publisher, began).work()
+            self._kept = await Tenure(self, generation, start.partition, publisher, began).work()
         finally:
             self._source.halt(self.number)
             self.partition = None

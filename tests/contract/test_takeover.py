@@ -11,7 +11,7 @@ from aiokafka.structs import OffsetAndMetadata
 
 from processor.adapters.offset_fetch import Reader
 from processor.adapters.publish import TransactionalPublisher, transactional_id
-from processor.adapters.takeover import Start, take_over
+from processor.adapters.takeover import Kept, Start, Takeover
 from processor.core.candidate import Candidate
 from processor.core.events import Unreadable
 from processor.core.offsets import Commit, decode, encode
@@ -50,17 +50,17 @@ class NoJudge:
         raise AssertionError((record, unreadable, topic, partition))
 
 
-def make_partition(settings: Settings) -> Partition:
-    """Make the state of the input's only partition, empty."""
-    return Partition(settings.topics.events, 0, BOUNDS, NoJudge())
+def make_partition(topic: str, number: int) -> Partition:
+    """Make the state of a partition, empty."""
+    return Partition(topic, number, BOUNDS, NoJudge())
 
 
-async def take(settings: Settings, reader: Reader, log: Lines, reset: str = "error") -> tuple[Start, Partition]:
+async def take(settings: Settings, reader: Reader, log: Lines, reset: str = "error", kept: Kept | None = None) -> Start:
     """Take the partition over, and let go of it again."""
-    partition = make_partition(settings)
-    publisher = TransactionalPublisher(settings, input_partition(settings))
+    where = input_partition(settings)
+    publisher = TransactionalPublisher(settings, where)
     try:
-        return await take_over(partition, publisher, reader, reset, log), partition
+        return await Takeover(where, make_partition, reader, reset, log).run(publisher, kept)
     finally:
         await publisher.close()
 
@@ -90,11 +90,11 @@ def test_the_first_start_commits_its_place(bootstrap: str, make_topic: MakeTopic
 
     async def work(reader: Reader, log: Lines) -> None:
         await produce(bootstrap, settings.topics.events, [b"x"] * 3)
-        start, partition = await take(settings, reader, log)
+        start = await take(settings, reader, log)
         found = await reader.committed(input_partition(settings))
         assert found is not None
         assert start.offset == found.offset == 0
-        assert decode(*found) == start.acknowledged == partition.commit_point()
+        assert decode(*found) == start.acknowledged == start.partition.commit_point()
         assert log.events() == ["first_start"]
 
     run(settings, work)
@@ -110,9 +110,9 @@ def test_what_was_committed_comes_back(bootstrap: str, make_topic: MakeTopic) ->
         publisher = await started(settings)
         await publisher.publish([], commit)
         await publisher.close()
-        start, partition = await take(settings, reader, log)
-        assert start == Start(1, commit)
-        assert partition.rebuilding
+        start = await take(settings, reader, log)
+        assert start[1:] == (1, commit)
+        assert start.partition.rebuilding
         assert log.events() == []
 
     run(settings, work)
@@ -131,7 +131,7 @@ def test_the_last_owner_is_settled_before_its_commit_is_read(bootstrap: str, mak
         await last._sender.send([decision(b"never")])
         offsets = {input_partition(settings): OffsetAndMetadata(8, encode(commit_at(8)))}
         await producer.send_offsets_to_transaction(offsets, settings.group)
-        start, _ = await take(settings, reader, log)
+        start = await take(settings, reader, log)
         assert start.offset == 2
         last._begun = False
         with pytest.raises(Fenced):
@@ -150,9 +150,9 @@ def test_foreign_metadata_is_a_fresh_start(bootstrap: str, make_topic: MakeTopic
     async def work(reader: Reader, log: Lines) -> None:
         await produce(bootstrap, settings.topics.events, [b"x"] * 5)
         await commit_plain(settings, 4, metadata)
-        start, partition = await take(settings, reader, log)
-        assert start == Start(4, None)
-        assert not partition.rebuilding
+        start = await take(settings, reader, log)
+        assert start[1:] == (4, None)
+        assert not start.partition.rebuilding
         assert log.events() == ["fresh_start"]
 
     run(settings, work)
@@ -165,8 +165,8 @@ def test_an_offset_reset_by_hand_is_a_fresh_start(bootstrap: str, make_topic: Ma
     async def work(reader: Reader, log: Lines) -> None:
         await produce(bootstrap, settings.topics.events, [b"x"] * 5)
         await commit_plain(settings, 2, encode(commit_at(4)))
-        start, _ = await take(settings, reader, log)
-        assert start == Start(2, None)
+        start = await take(settings, reader, log)
+        assert start[1:] == (2, None)
         assert log.events() == ["fresh_start"]
 
     run(settings, work)
@@ -187,7 +187,7 @@ def test_out_of_retention_is_never_a_silent_jump(bootstrap: str, make_topic: Mak
             with pytest.raises(Poisoned, match="W 1, P 1"):
                 await take(settings, reader, log, reset)
             return
-        start, _ = await take(settings, reader, log, reset)
+        start = await take(settings, reader, log, reset)
         found = await reader.committed(input_partition(settings))
         assert found is not None
         assert start.offset == found.offset == offset
@@ -218,5 +218,33 @@ def test_a_partition_that_is_not_there_is_fatal(bootstrap: str, make_topic: Make
     async def work(reader: Reader, _: Lines) -> None:
         with pytest.raises(Fatal, match="no such partition"):
             await reader.ends(input_partition(settings, 7))
+
+    run(settings, work)
+
+
+def test_a_kept_state_counts_only_if_nothing_moved(bootstrap: str, make_topic: MakeTopic) -> None:
+    """Model, known-bad f: a state is kept only where the commit that is read equals its own last one in full."""
+    settings = make_settings(bootstrap, make_topic)
+
+    async def work(reader: Reader, log: Lines) -> None:
+        await produce(bootstrap, settings.topics.events, [b"x"] * 9)
+        commit = commit_at(4)
+        publisher = await started(settings)
+        await publisher.publish([], commit)
+        await publisher.close()
+        mine = make_partition(settings.topics.events, 0)
+        mine.resume(commit, 4)
+        kept = Kept(mine, commit)
+        start = await take(settings, reader, log, kept=kept)
+        assert start.partition is mine
+        assert start[1:] == (4, commit)
+        moved = Commit(offset=4, position=4, watermark=8, moves=(), bounds=BOUNDS)
+        other = await started(settings)
+        await other.publish([], moved)
+        await other.close()
+        start = await take(settings, reader, log, kept=kept)
+        assert start.partition is not mine
+        assert start.acknowledged == moved
+        assert log.events() == ["state_kept"]
 
     run(settings, work)
