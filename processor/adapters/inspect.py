@@ -5,6 +5,7 @@ Owns how the core's decisions are put beside the items that they are about, and 
 """
 
 import io
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -38,7 +39,7 @@ class Verdict(msgspec.Struct, kw_only=True, omit_defaults=True):
     errors: list[dict[str, Any]] = msgspec.field(default_factory=list)
     tolerance: str = ""
     """The one tolerance that would let it through."""
-    decision: msgspec.Raw | None = None
+    decision: dict[str, Any] | None = None
     """The whole decision as it would be published."""
 
 
@@ -77,7 +78,8 @@ def _verdict(outgoing: Outgoing) -> Verdict:
     if outgoing.route is Route.DEAD_LETTER:
         headers = {name: (value or b"").decode("utf-8", "replace") for name, value in outgoing.headers}
         return Verdict(verdict="unreadable", reason=outgoing.reason, detail=headers.get("callgate-detail", ""))
-    decision = msgspec.json.decode(outgoing.value or b"{}")
+    # Not msgspec: it refuses the escapes of lone surrogates, which names and ids of a rejection may have.
+    decision: dict[str, Any] = json.loads(outgoing.value or b"{}")
     return Verdict(
         verdict=decision["decision"],
         reason=decision["reason"],
@@ -85,7 +87,7 @@ def _verdict(outgoing: Outgoing) -> Verdict:
         name=decision.get("name") if isinstance(decision.get("name"), str) else None,
         detail=decision.get("detail") or "",
         errors=decision.get("errors") or [],
-        decision=msgspec.Raw(outgoing.value or b"{}"),
+        decision=decision,
     )
 
 
@@ -133,7 +135,7 @@ def _with_counted(records: Sequence[ArchivedRecord], verdicts: list[Verdict]) ->
 
 def _place(item: Item, kind: Kind, left: list[Verdict], *, single: bool) -> Verdict:
     """Take the item's decision from the front of what is left, or give it a verdict of its own."""
-    mine = left and left[0].verdict != "unreadable" and left[0].call_id == (item.call_id or None)
+    mine = left and left[0].verdict != "unreadable" and (left[0].call_id or None) == _text(item.call_id)
     if kind not in {Kind.COUNTED, Kind.OUTPUT}:
         if mine or (left and kind is not Kind.CALL and left[0].verdict == "rejected"):
             verdict = left.pop(0)

@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any
 
-import msgspec
-
 from processor.adapters.archive import ArchivedRecord
+from processor.core.json_text import encode
 from processor.core.outgoing import Outgoing, Route
 from processor.core.pipeline import Partition
 
@@ -91,16 +90,14 @@ def dead_letter_line(outgoing: Outgoing) -> bytes:
     Bytes that are no text go into `payload_base64`, so that the line can be replayed.
     """
     line: dict[str, Any] = {"cause": outgoing.reason}
-    headers: list[str | None] = []
-    for name, value in outgoing.headers:
-        text = None if value is None else value.decode("utf-8", "replace")
-        headers += [name, text]
-        if name in PLACES and text is not None:
-            line[PLACES[name]] = text if name == "callgate-topic" else int(text)
-    line["headers"] = headers
+    texts = [(name, None if value is None else value.decode("utf-8", "replace")) for name, value in outgoing.headers]
+    # Ours come last: a record may have brought some of the same names along.
+    places = {PLACES[name]: text for name, text in texts if name in PLACES and text is not None}
+    line |= {name: text if name == "topic" else int(text) for name, text in places.items()}
+    line["headers"] = [part for pair in texts for part in pair]
     _put(line, "key", outgoing.key)
     _put(line, "payload", outgoing.value)
-    return msgspec.json.encode(line) + b"\n"
+    return encode(line) + b"\n"
 
 
 def _put(line: dict[str, Any], name: str, content: bytes | None) -> None:

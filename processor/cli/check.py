@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from processor.cli.common import ConfigOption, SetOption, console, settings_from
+from processor.cli.common import ConfigOption, SetOption, console, plain, settings_from
 from processor.cli.exits import Exit
 
 if TYPE_CHECKING:
@@ -55,16 +55,14 @@ def check(
 
 
 def _print_json(verdicts: "list[Verdict]") -> None:
-    import msgspec  # noqa: PLC0415 - as above
+    from processor.core.json_text import encode  # noqa: PLC0415 - as above
 
     for verdict in verdicts:
-        sys.stdout.buffer.write(msgspec.json.encode(verdict) + b"\n")
+        sys.stdout.buffer.write(encode(verdict) + b"\n")
     sys.stdout.buffer.flush()
 
 
 def _print(verdicts: "list[Verdict]", terminal: "Console") -> None:
-    from rich.markup import escape  # noqa: PLC0415 - as above
-
     from processor.adapters.inspect import meaning  # noqa: PLC0415 - as above
 
     marks = {"approved": ("✓", "green"), "rejected": ("✗", "red"), "fine": ("✓", "green"), "unreadable": ("!", "yellow")}
@@ -72,15 +70,15 @@ def _print(verdicts: "list[Verdict]", terminal: "Console") -> None:
         mark, colour = marks[verdict.verdict]
         if not verdict.counts:
             mark, colour = "·", "dim"
-        what = " ".join(escape(part) for part in (verdict.name or verdict.type or "", verdict.call_id or "") if part)
+        what = " ".join(plain(part) for part in (verdict.name or verdict.type or "", verdict.call_id or "") if part)
         reason = "" if verdict.verdict in {"approved", "fine"} else f" [bold]{verdict.reason}[/]"
         terminal.print(f"[{colour}]{mark} {verdict.verdict}[/]{reason} {what}".rstrip(), soft_wrap=True)
         if verdict.verdict in {"rejected", "unreadable"} and verdict.counts:
             terminal.print(f"  {meaning(verdict)}", soft_wrap=True)
         if verdict.detail:
-            terminal.print(f"  [dim]{escape(verdict.detail)}[/]", soft_wrap=True)
+            terminal.print(f"  [dim]{plain(verdict.detail)}[/]", soft_wrap=True)
         for error in verdict.errors:
-            terminal.print("  " + escape(_error(error)), soft_wrap=True)
+            terminal.print("  " + plain(_error(error)), soft_wrap=True)
         if verdict.tolerance:
             terminal.print(f'  [cyan]tolerate = \\["{verdict.tolerance}"] would let it through.[/]', soft_wrap=True)
     if not verdicts:

@@ -39,3 +39,13 @@ def console(*, error: bool = False) -> "Console":
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = WIDTH
     return made
+
+
+def plain(text: str) -> str:
+    """Make text from the wire safe to show: what is no character to look at becomes its escape, markup stays text.
+
+    Names and ids may hold anything, terminal control sequences and lone surrogates included.
+    """
+    from rich.markup import escape  # noqa: PLC0415 - as above
+
+    return escape("".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text))

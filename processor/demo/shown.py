@@ -1,16 +1,16 @@
 """What people see of decisions: rows, the table, the closing summary."""
 
+import json
 import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-import msgspec
-
 from processor import app
 from processor.adapters.archive import Archive
 from processor.adapters.replay import replay
+from processor.cli.common import plain
 from processor.core.outgoing import Route
 from processor.settings import Settings
 
@@ -35,7 +35,7 @@ class Row(NamedTuple):
     @classmethod
     def of_decision(cls, value: bytes | None) -> Self:
         """Read a decision."""
-        found: dict[str, Any] = msgspec.json.decode(value or b"{}")
+        found: dict[str, Any] = json.loads(value or b"{}")
         texts = {name: str(found.get(name) or "") for name in ("stream", "call_id", "name", "detail")}
         detail = texts["detail"] if found["decision"] == "rejected" else _shorten(str(found.get("arguments") or ""))
         return cls(found["decision"], found["reason"], texts["stream"], texts["call_id"], texts["name"], detail)
@@ -69,8 +69,7 @@ def replayed(files: list[Path], settings: Settings) -> list[Row]:
 
 def table(terminal: "Console", rows: list[Row]) -> None:
     """Show them, stream by stream."""
-    from rich.markup import escape  # noqa: PLC0415 - slow, and not needed by tests of rows
-    from rich.table import Table  # noqa: PLC0415 - as above
+    from rich.table import Table  # noqa: PLC0415 - slow, and not needed by tests of rows
 
     wide = terminal.width >= WIDE
     made = Table(title="What callgate decided", title_justify="left", header_style="bold")
@@ -82,9 +81,9 @@ def table(terminal: "Console", rows: list[Row]) -> None:
     last = ""
     for row in sorted(rows, key=lambda row: (row.stream, row.call_id)):
         colour, mark = looks[row.outcome]
-        cells = [escape(row.call_id), escape(row.name), f"[{colour}]{mark} {row.outcome}[/]", f"[{colour}]{row.reason}[/]"]
+        cells = [plain(row.call_id), plain(row.name), f"[{colour}]{mark} {row.outcome}[/]", f"[{colour}]{row.reason}[/]"]
         if wide:
-            cells = ["" if row.stream == last else escape(row.stream), *cells, escape(row.detail)]
+            cells = ["" if row.stream == last else plain(row.stream), *cells, plain(row.detail)]
         last = row.stream
         made.add_row(*cells)
     terminal.print(made)

@@ -122,6 +122,17 @@ def test_markup_in_names_is_not_obeyed() -> None:
     assert "[red]x[/nope] [b]" in ended.out
 
 
+def test_control_characters_are_shown_not_sent() -> None:
+    """Names come from the wire: escape sequences for the terminal, and lone surrogates, are shown as escapes."""
+    content = json.dumps(call(name="\x1b[2Jx\ud83d")).encode()
+    ended = callgate("check", "--set", TOOLS, stdin=content)
+    assert (ended.code, ended.err) == (1, "")
+    assert "\\x1b[2Jx\\ud83d" in ended.out
+    assert "\x1b" not in ended.out
+    (line,) = callgate("check", "--json", "--set", TOOLS, stdin=content).out.splitlines()
+    assert json.loads(line)["name"] == "\x1b[2Jx\ud83d"
+
+
 def test_file(tmp_path: Path) -> None:
     """A file is read as standard input is; one that is not there is a sentence and its exit code."""
     path = tmp_path / "call.json"

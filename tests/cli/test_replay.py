@@ -1,13 +1,21 @@
 """`callgate replay`: the file contract of design section 10, over the shipped streams and over what others recorded."""
 
 import gzip
+import io
 import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from processor import app
+from processor.adapters.archive import Archive
+from processor.adapters.replay import replay as through
+from processor.adapters.replay import write
+from processor.config import load
 from tests.cli.command import callgate
 
 TESTS = Path(__file__).parents[1]
@@ -16,6 +24,7 @@ TOOLS = f"schemas={STREAMS.parent / 'tools'}"
 GOLDEN = json.loads((TESTS / "golden" / "streams.json").read_text())
 SHARED = TESTS.parents[1] / "shared"
 Lines = list[dict[str, Any]]
+CORE = app.build_core(load(sets=[TOOLS]))
 
 
 def replay(tmp_path: Path, *arguments: str, stdin: bytes = b"") -> tuple[Lines, Lines]:
@@ -123,3 +132,31 @@ def test_recorded_streams(tmp_path: Path, file: Path) -> None:
         return
     _, dead = replay(tmp_path, str(file), "--set", "tools=stream")
     assert dead == []
+
+
+header_names = st.sampled_from(["h", "\ud83d", "callgate-topic", "callgate-offset", "callgate-partition", "traceparent"])
+lines = st.fixed_dictionaries(
+    {"payload": st.sampled_from(["x", "", None, "\ud83d", '{"type":"error"}', '[{"type":"function_call"}]', '{"choices":[]}'])},
+    optional={
+        "key": st.sampled_from(["k", None, "\ud83d", 5]),
+        "topic": st.sampled_from(["t", "\ud83d", "", 5]),
+        "partition": st.integers(-1, 2),
+        "offset": st.integers(-5, 50),
+        "ts": st.integers(-5, 10**17),
+        "headers": st.lists(st.one_of(header_names, st.none(), st.text(max_size=3)), max_size=4),
+    },
+)
+
+
+@given(st.lists(lines, max_size=8))
+def test_any_lines(archive: list[dict[str, Any]]) -> None:
+    """Bad input: whatever an archive's lines hold, everything that comes out is a line of JSON of its own."""
+    records = Archive("in", io.BytesIO(b"".join(json.dumps(line).encode() + b"\n" for line in archive))).read("-")
+    decisions, dead = io.BytesIO(), io.BytesIO()
+    count = 0
+    for outgoing in through(records, CORE.partition, lambda: 0):
+        write(outgoing, decisions, dead)
+        count += len(outgoing)
+    written = decisions.getvalue().splitlines() + dead.getvalue().splitlines()
+    assert len(written) == count
+    assert all(isinstance(json.loads(line), dict) for line in written)
