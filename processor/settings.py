@@ -116,8 +116,14 @@ class Settings:
     mode: Annotated[
         str, choice("enforce", "observe"), "`observe` approves what only policy, toolset or schema would reject, and says so."
     ] = "enforce"
-    observe_tools: Annotated[tuple[str, ...], listing(), "Tools that are only observed while the mode is `enforce`."] = ()
-    allow: Annotated[tuple[str, ...], listing(), "Tools that local policy allows; empty: all."] = ()
+    observe_tools: Annotated[
+        tuple[str, ...], listing(), "Tools that are only observed while the mode is `enforce`; written as in `allow`."
+    ] = ()
+    allow: Annotated[
+        tuple[str, ...],
+        listing(),
+        "Tools that local policy allows, as `name` or `namespace/name`, with `*` in either part; empty: all.",
+    ] = ()
     deny: Annotated[tuple[str, ...], listing(), "Tools that local policy forbids, whatever `allow` says."] = ()
     tolerate: Annotated[tuple[str, ...], listing(TOLERANCES), "Quirks of providers that are let through (rule 34)."] = ()
     engine: Annotated[
