@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from processor.core.arguments import compact, read
+from processor.core.arguments import LONG, QUICK_DEPTH, compact, decode_quickly, read, read_closely
 from processor.core.candidate import Candidate
 from processor.core.canonical import sha256
 from processor.core.choices import Choices, Patterns
@@ -32,6 +32,7 @@ class _Passed(Struct, frozen=True):
     """What an approved call of a tool has shown."""
 
     quick: IsValid
+    second: IsValid | None
     verdict: Verdict
 
 
@@ -59,6 +60,8 @@ class Gate:
         self._allow = Patterns(settings.allow)
         self._deny = Patterns(settings.deny)
         self._observed = Patterns(settings.observe)
+        self._registry_only = settings.tools == "registry"
+        self._quick_chars = min(settings.max_argument_bytes // 4, LONG) if settings.max_argument_depth >= QUICK_DEPTH else -1
         self._max_bytes = settings.max_argument_bytes
         self._max_depth = settings.max_argument_depth
         self._empty = "empty_arguments" in settings.tolerate
@@ -87,9 +90,18 @@ class Gate:
         in_force = self._in_force
         try:
             if call.fault is None and call.parallel and not call.tolerated and call.tool_choices in self._free:
-                passed = self._passed(call, in_force)[call.namespace, call.name]
-                value = read(call.arguments, self._max_bytes, self._max_depth)
-                if type(value) is dict and passed.quick(value):
+                known = in_force.passed if self._registry_only else self._passed(call, in_force)
+                passed = known[call.namespace, call.name]
+                text = call.arguments
+                # The first lines of `read`, without the call: this is the path of most calls.
+                try:
+                    value = decode_quickly(text) if len(text) <= self._quick_chars else None
+                except ValueError:
+                    value = read_closely(text, self._max_bytes, self._max_depth)
+                else:
+                    if value is None or len(value) != text.count(":"):
+                        value = read_closely(text, self._max_bytes, self._max_depth)
+                if type(value) is dict and passed.quick(value) and (passed.second is None or passed.second(value)):
                     return passed.verdict
         except Exception:  # noqa: BLE001, S110 - no proof: a name never seen, arguments that are no string, an engine's refusal
             pass
@@ -122,7 +134,7 @@ class Gate:
 
     def _passed(self, call: Candidate, in_force: _InForce) -> _PassedByName:
         """Tools of which a call has passed, in the toolset of this call."""
-        if self.settings.tools == "registry":
+        if self._registry_only:
             return in_force.passed
         if self.settings.tools == "both" or call.tools is None:
             return {}
@@ -131,9 +143,9 @@ class Gate:
     def _remember(self, call: Candidate, verdict: Verdict, in_force: _InForce) -> None:
         """Keep what an approval has shown for later calls of the same name: only choice and arguments can differ."""
         tools = verdict.tools
-        if len(tools) == 1 and tools[0].second is None and tools[0].namespace == call.namespace and not verdict.tolerated:
+        if len(tools) == 1 and tools[0].namespace == call.namespace and not verdict.tolerated:
             kept = Verdict(reason=Reason.OK, toolset=verdict.toolset, tools=tools)
-            self._passed(call, in_force)[call.namespace, call.name] = _Passed(tools[0].quick, kept)
+            self._passed(call, in_force)[call.namespace, call.name] = _Passed(tools[0].quick, tools[0].second, kept)
 
     def would_help(self, call: Candidate) -> tuple[str, ...]:
         """Tolerances of the gate, each of which by itself would have let a rejected call through (for `check`)."""
