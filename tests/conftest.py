@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
     """Give the session's own broker: not to be killed or stopped; tests that do so make their own."""
-    with Broker() as running:
+    with Broker(quick=True) as running:
         yield running
 
 

@@ -108,9 +108,10 @@ def _small() -> dict[str, str]:
         "share.coordinator.state.topic.min.isr": "1",
         "share.coordinator.state.topic.num.partitions": "1",
         "group.initial.rebalance.delay.ms": "0",
-        # A broker that was killed may only come back when its session is over (9 s by default).
-        "broker.session.timeout.ms": "3000",
-        "broker.heartbeat.interval.ms": "300",
+        # A broker that was killed may only come back when its session is over (9 s by default;
+        # shorter than this and a loaded machine loses it).
+        "broker.session.timeout.ms": "5000",
+        "broker.heartbeat.interval.ms": "500",
         # Tests kill members: their session must be able to end soon, and so must what they left open.
         "group.min.session.timeout.ms": "500",
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",

@@ -46,7 +46,7 @@ def test_every_codec(bootstrap: str, make_topic: MakeTopic, codec: str) -> None:
 
 def test_data_survives_stop_and_crash() -> None:
     """After an orderly stop and after SIGKILL the broker serves the same records at the same address."""
-    with Broker() as broker:
+    with Broker(quick=True) as broker:
         address = broker.bootstrap
         asyncio.run(create_topic(address, "kept"))
         asyncio.run(produce(address, "kept", [b"before"]))
@@ -61,7 +61,7 @@ def test_data_survives_stop_and_crash() -> None:
 
 def test_nothing_is_left_behind() -> None:
     """`close` ends the process and removes the folder, and may be called twice."""
-    broker = Broker().start()
+    broker = Broker(quick=True).start()
     pid, folder = broker.pid, broker.log.parent
     assert folder.is_dir()
     broker.close()
@@ -73,7 +73,7 @@ def test_nothing_is_left_behind() -> None:
 def test_the_broker_dies_with_its_parent() -> None:
     """A parent that is killed with SIGKILL takes its broker and the folder along: no Java is orphaned."""
     script = (
-        "import sys, threading\nfrom processor.broker import Broker\nbroker = Broker().start()\n"
+        "import sys, threading\nfrom processor.broker import Broker\nbroker = Broker(quick=True).start()\n"
         "print(broker.pid, broker.log, flush=True)\nsys.stdin.read()"
     )
     root = Path(__file__).resolve().parents[2]

@@ -35,7 +35,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def secured(authority: Authority) -> Iterator[Broker]:
     """Give a broker with every listener there is, and a topic `safe`."""
     certificate, key = authority.issue("broker")
-    with Broker(certificates=Certificates(certificate, key, authority.file), users=USERS) as running:
+    with Broker(quick=True, certificates=Certificates(certificate, key, authority.file), users=USERS) as running:
         asyncio.run(create_topic(running.bootstrap, "safe"))
         yield running
 
