@@ -54,8 +54,8 @@ class Broker:
 
         `port`: of the PLAINTEXT listener, a free one by default. `settings`: Kafka properties above the usual ones.
         `certificates`: adds the listeners SSL and MTLS. `users`: names with passwords, adds SASL_PLAINTEXT (with certificates
-        SASL_SSL too). `quick`: starts with a third less work and serves more slowly, for tests and demos. `cpus`: as `taskset -c`
-        takes them. `note`: told in one line what takes long.
+        SASL_SSL too). `quick`: starts with a third less work and serves more slowly, for tests and demos. `cpus`: as
+        `taskset -c` takes them. `note`: told in one line what takes long.
         """
         self._certificates = certificates
         self._users = dict(users or {})
