@@ -96,11 +96,12 @@ class Gate:
                 # The first lines of `read`, without the call: this is the path of most calls.
                 try:
                     value = decode_quickly(text) if len(text) <= self._quick_chars else None
+                    if value is None:
+                        value = read(text, self._max_bytes, self._max_depth)
+                    elif len(value) != text.count(":"):
+                        value = read_closely(text, self._max_bytes, self._max_depth)
                 except ValueError:
                     value = read_closely(text, self._max_bytes, self._max_depth)
-                else:
-                    if value is None or len(value) != text.count(":"):
-                        value = read_closely(text, self._max_bytes, self._max_depth)
                 if type(value) is dict and passed.quick(value) and (passed.second is None or passed.second(value)):
                     return passed.verdict
         except Exception:  # noqa: BLE001, S110 - no proof: a name never seen, arguments that are no string, an engine's refusal
