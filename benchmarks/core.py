@@ -14,20 +14,28 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
+from benchmarks.outputs import differences
 from benchmarks.stream import Shape
 from benchmarks.workload import Workload, from_reference, make
+from processor.app import Core, compiler
+from processor.core.decide import Outgoing
 from processor.core.decode import decode
 from processor.core.events import Event
+from processor.core.registry import ToolFile, build
+from processor.settings import Settings
 
 CHUNK = 500
 """Records fed at once, as the worker does it."""
 RATE = 500
 """Samples a second of the profile."""
 LINES = 40
+
+
+Stage: TypeAlias = "Callable[[list[Read]], object]"
 
 
 class Read(msgspec.Struct, gc=False):
@@ -53,25 +61,35 @@ def decoding(records: list[Read]) -> None:
         decode(record.value)
 
 
-def whole(workload: Workload) -> Callable[[list[Read]], None]:
-    """The whole core: decode, assemble, gate, decide. The decisions are checked for their number."""
-    from benchmarks.compose import make_partition  # noqa: PLC0415 - the profile of decode needs none of it
+def whole(workload: Workload) -> Stage:
+    """The whole core: decode, assemble, gate, decide. Its decisions are compared with the oracle, after the clock was read."""
+    settings = Settings()
+    core = Core(settings, build([ToolFile("tools.json", None, workload.tools)], compiler(settings)))
 
-    def run(records: list[Read]) -> None:
-        partition = make_partition(workload.tools)
-        decided = 0
+    def run(records: list[Read]) -> list[Outgoing]:
+        partition = core.partition("responses.events", 0)
+        partition.resume(None, 0)
+        decided: list[Outgoing] = []
         for start in range(0, len(records), CHUNK):
-            partition.feed(records[start : start + CHUNK], 0)
-            partition.reached(records[min(start + CHUNK, len(records)) - 1].offset + 1, 0)
-            decided += len(partition.take())
+            partition.feed(records[start : start + CHUNK], 1_780_000_000_000)
+            partition.reached(records[min(start + CHUNK, len(records)) - 1].offset + 1)
+            decided += partition.take()
             partition.commit_point()
-        if decided != len(workload.calls):
-            raise SystemExit(f"{decided} decisions, not {len(workload.calls)}")
+        return decided
 
+    faults = differences([(one.route, one.value or b"") for one in run(records_of(workload))], workload.calls)
+    if faults:
+        raise SystemExit(f"{len(faults)} decisions are not those of the oracle:\n" + "\n".join(faults[:5]))
     return run
 
 
-def measure(stages: dict[str, Callable[[list[Read]], None]], records: list[Read], repeats: int) -> None:
+def records_of(workload: Workload) -> list[Read]:
+    """The workload as one partition has it: 20 records each millisecond."""
+    pairs = zip(workload.keys, workload.values, strict=True)
+    return [Read(offset, 1_780_000_000_000 + offset // 20, key, value) for offset, (key, value) in enumerate(pairs)]
+
+
+def measure(stages: dict[str, Stage], records: list[Read], repeats: int) -> None:
     """Print nanoseconds an event of each stage, and ratios to the first."""
     taken: dict[str, list[float]] = {name: [] for name in stages}
     for _ in range(repeats):
@@ -140,9 +158,8 @@ def main() -> None:
     shape = Shape(events=options.events, open_streams=options.open, idle_tools=options.idle_tools)
     workload = from_reference(options.workload) if options.workload else make(shape)
     print(workload.summary())
-    pairs = zip(workload.keys, workload.values, strict=True)
-    records = [Read(offset, 1_780_000_000_000 + offset // 20, key, value) for offset, (key, value) in enumerate(pairs)]
-    stages: dict[str, Callable[[list[Read]], None]] = {}
+    records = records_of(workload)
+    stages: dict[str, Stage] = {}
     for name in options.stages.split(","):
         stages[name] = {"msgspec": lambda: bare, "decode": lambda: decoding, "core": lambda: whole(workload)}[name]()
     # What the workload itself holds is none of the core's business.

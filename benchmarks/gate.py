@@ -1,5 +1,7 @@
 """What the gate costs, by size of schema and arguments, against msgspec parsing the text plus jsonschema-rs called bare.
 
+Then the classic patterns that take a backtracking engine for ever, each over 100 kB, against a harmless one.
+
 Measures CPU time of its own process, gate and floor by turns, so that the machine's mood hits both alike. Run it with
 `python -m benchmarks.gate`.
 """
@@ -7,7 +9,7 @@ Measures CPU time of its own process, gate and floor by turns, so that the machi
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,6 +18,7 @@ import msgspec
 
 from processor.core.candidate import Candidate
 from processor.core.decide import Decider
+from processor.core.engines import RustEngine
 from processor.core.gate import Gate, GateSettings
 from processor.core.registry import ToolFile, build
 from processor.core.toolsets import Compiler
@@ -68,6 +71,26 @@ def main() -> None:
         print(f"{case.name:24}{floor:12.0f}{judged:12.0f}{judged / floor:8.2f}{doubly:12.0f}{decided:14.0f}")
 
 
+def redos() -> None:
+    """Print milliseconds a validation and the ratio to a harmless pattern."""
+    text = "a" * 100_000 + "!"
+    patterns = [
+        "^[a-z]+$",
+        "^(a+)+$",
+        "^(a|a)*$",
+        "^(a|aa)+$",
+        "^(.*a){12}$",
+        "^([a-zA-Z0-9]+)*$",
+        "^(a?){30}a{30}$",
+        "^(a*)*b$",
+    ]
+    sides = [partial(RustEngine().compile({"pattern": pattern}).is_valid, text) for pattern in patterns]
+    times = _measure(sides)
+    print(f"\n{'pattern over 100 kB':24}{'ms':>12}{'ratio':>12}")
+    for pattern, taken in zip(patterns, times, strict=True):
+        print(f"{pattern:24}{taken / 1e6:12.3f}{taken / times[0]:12.2f}")
+
+
 def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
@@ -111,7 +134,7 @@ def _call(arguments: str) -> Candidate:
     )
 
 
-def _measure(sides: list[Callable[[], object]]) -> list[float]:
+def _measure(sides: Sequence[Callable[[], object]]) -> list[float]:
     """Median nanoseconds of each side, measured by turns."""
     count = [_fitting(side) for side in sides]
     found: list[list[float]] = [[] for _ in sides]
@@ -139,3 +162,4 @@ def _fitting(side: Callable[[], object]) -> int:
 
 if __name__ == "__main__":
     main()
+    redos()

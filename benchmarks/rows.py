@@ -4,6 +4,7 @@ Owns the topics of a run. Each row is a process of its own on a core of its own;
 """
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -116,13 +117,16 @@ def callgate(run: Run) -> Usage:
         "topics.approved": run.outputs["approved"],
         "topics.rejected": run.outputs["rejected"],
         "topics.dead_letter": run.outputs["dead-letter"],
+        "topics.partitions": str(setting.partitions),
         "http.port": "0",
     }
     sets = [f"{key}={value}" for key, value in chosen.items()] + list(setting.extra)
-    create(setting.bootstrap, run.topics(), setting.partitions)
-    command = [sys.executable, "-m", "processor", "run"]
-    for each in sets:
-        command += ["--set", each]
+    options = [part for each in sets for part in ("--set", each)]
+    topics = [sys.executable, "-m", "processor", "topics", *options]
+    made = subprocess.run(topics, capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        raise MeasureError(f"its topics could not be made:\n{made.stdout}{made.stderr}")
+    command = [sys.executable, "-m", "processor", "run", *options]
     outputs = Outputs(setting.bootstrap, run.outputs, setting.partitions, setting.workload.calls)
     try:
         usage = run.outside(command, lambda _: outputs.complete())
