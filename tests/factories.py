@@ -15,7 +15,7 @@ START_MS = 1_790_000_000_000
 """Timestamp of the first record where a test does not care."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Record:
     """One input record, as the core reads it."""
 
@@ -58,10 +58,7 @@ def records(
     offset: int = 0,
 ) -> list[Record]:
     """Records of one key, evenly spaced in time."""
-    return [
-        record(offset + i, value, key=key, timestamp=start_ms + i * step_ms)
-        for i, value in enumerate(values)
-    ]
+    return [record(offset + i, value, key=key, timestamp=start_ms + i * step_ms) for i, value in enumerate(values)]
 
 
 def tool(name: str, properties: Json, required: Sequence[str] = (), **more: Any) -> Json:

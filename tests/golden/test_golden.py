@@ -44,7 +44,9 @@ def test_shipped_stream(name: str, release: str) -> None:
 
 def test_readme_of_streams_tells_what_is_decided() -> None:
     """The table beside the shipped streams names every file, and every call with its reason."""
-    rows = {row.split("|")[1].strip(" `"): row for row in (DEMO / "streams" / "README.md").read_text().splitlines() if "|" in row}
+    rows = {
+        row.split("|")[1].strip(" `"): row for row in (DEMO / "streams" / "README.md").read_text().splitlines() if "|" in row
+    }
     for name, expected in EXPECTED.items():
         for call_id, reason in expected["response"]:
             assert f"`{call_id}`" in rows[name]

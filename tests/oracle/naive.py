@@ -4,14 +4,15 @@ It is a second opinion on the core. It owns the order of things in a partition (
 says is read in `response.py`, what the gate says in `verdict.py`. It never imports the code under test.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.factories import Record
-from tests.oracle.response import ITEM_EVENTS, LIFECYCLE, TERMINAL, Event, Json, Reading, Response, Token
+from tests.factories import Json, Record
+from tests.oracle.response import ITEM_EVENTS, LIFECYCLE, TERMINAL, Event, Reading, Response
+from tests.oracle.use import Token
 from tests.oracle.verdict import Toolset, judge
+from tests.oracle.wire import parts_of, stream_of
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ def close(state: Log, response: Response, how: str, token: Token) -> None:
 def read(state: Log, record: Record) -> None:
     """Read one record: whole, or as a dead letter."""
     parts = parts_of(record.value)
-    key = stream_of(record, parts or [], state.settings)
+    key = stream_of(record, parts or [], state.settings.key_header)
     anonymous = parts is not None and key is None and any("journal" not in p for p in parts)
     if parts is None or anonymous:
         line = Decision(record.offset, None, None, None, DEAD)
@@ -181,6 +182,7 @@ def read(state: Log, record: Record) -> None:
     for number, part in enumerate(parts):
         token = (state.place, 2, number)
         if "journal" in part:
+            touch(state, key or "", token)
             journal(state, part["journal"], key, token, record.offset, single="single" in part)
         elif "whole" in part:
             touch(state, key or "", token)
@@ -337,7 +339,8 @@ def journal(state: Log, items: Sequence[Json], key: str | None, token: Token, of
                 line = Decision(offset, key, None, item.get("call_id"), "identity")
                 state.lines.append(Sorted(place, line))
             continue
-        alone = Response(key, None, offset, 0, [Event(place, offset, {"type": "response.completed", "response": {"output": [item]}})])
+        event = Event(place, offset, {"type": "response.completed", "response": {"output": [item]}})
+        alone = Response(key, None, offset, 0, [event])
         end(alone, "completed", place)
         reading = Reading(alone, "response", state.settings, lambda call, **k: judge(state.toolset, call, **k))
         reading.used = dict(calls)
@@ -351,73 +354,3 @@ def journal(state: Log, items: Sequence[Json], key: str | None, token: Token, of
             )
             if item.get("type") == "function_call" and status_counts and verdict.call_id:
                 completed.add(verdict.call_id)
-
-
-def stream_of(record: Record, parts: Sequence[Json], settings: Settings) -> str | None:
-    """The record key, else the configured header, else the payload's response id."""
-    if record.key is not None:
-        return record.key.decode()
-    for name, value in record.headers:
-        if settings.key_header and name == settings.key_header and value is not None:
-            return value.decode()
-    bodies = [p["whole"] if "whole" in p else p.get("event", {}).get("response") for p in parts]
-    return next((b["id"] for b in bodies if isinstance(b, dict) and isinstance(b.get("id"), str)), None)
-
-
-def parts_of(value: bytes | None) -> list[Json] | None:
-    """What a record's value says, in the forms that the generator writes; None for a dead letter."""
-    if not value:
-        return None
-    try:
-        text = value.decode()
-    except UnicodeDecodeError:
-        return None
-    if any(line.startswith("data:") for line in text.splitlines()):
-        return frames_of(text)
-    try:
-        body = json.loads(text, parse_constant=_refuse)
-    except ValueError:
-        return None
-    if isinstance(body, list):
-        if not body or not all(isinstance(entry, dict) for entry in body):
-            return None
-        return [{"event": e} for e in body] if _is_event(body[0]) else [{"journal": body}]
-    if not isinstance(body, dict) or str(body.get("object")).startswith("chat.completion"):
-        return None
-    if body.get("object") == "response":
-        return [{"whole": body}]
-    if body.get("type") == "response.create":
-        return [{"request": body.get("response") or body}]
-    if not isinstance(body.get("type"), str):
-        return None
-    return [{"event": body}] if _is_event(body) else [{"journal": [body], "single": True}]
-
-
-def frames_of(text: str) -> list[Json] | None:
-    """Server-Sent-Events text; one unreadable frame makes the whole record unreadable (rule 26)."""
-    parts: list[Json] = []
-    for frame in text.replace("\r\n", "\n").split("\n\n"):
-        lines = [line for line in frame.split("\n") if line and not line.startswith(":")]
-        data = "\n".join(line[5:].removeprefix(" ") for line in lines if line.startswith("data:"))
-        label = next((line[6:].strip() for line in lines if line.startswith("event:")), None)
-        if not data or data == "[DONE]":
-            continue
-        try:
-            event = json.loads(data, parse_constant=_refuse)
-        except ValueError:
-            return None
-        parts.append({"event": event, "mislabelled": label is not None and label != event["type"]})
-    return parts
-
-
-def _is_event(body: Json) -> bool:
-    kind = body.get("type")
-    if not isinstance(kind, str):
-        return False
-    if ":" in kind:
-        return "sequence_number" in body and "call_id" not in body
-    return kind.startswith("response.") or kind in ("error", "keepalive")
-
-
-def _refuse(word: str) -> Any:
-    raise ValueError(word)

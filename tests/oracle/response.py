@@ -9,9 +9,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-Json: TypeAlias = dict[str, Any]
-Token: TypeAlias = tuple[int, ...]
-"""Where in the log something happens: place of the record, phase, then order within."""
+from tests.factories import Json
+from tests.oracle.use import (
+    COMPARED,
+    COUNTED_ONLY,
+    Token,
+    Use,
+    anonymous,
+    contradicts,
+    disagree,
+    same_id,
+    says,
+    take,
+    twin,
+    whole,
+)
 
 ITEM_EVENTS = (
     "response.output_item.added",
@@ -21,18 +33,8 @@ ITEM_EVENTS = (
 )
 LIFECYCLE = ("response.created", "response.queued", "response.in_progress")
 TERMINAL = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
-COUNTED_ONLY = (
-    "message",
-    "reasoning",
-    "web_search_call",
-    "file_search_call",
-    "code_interpreter_call",
-    "image_generation_call",
-    "mcp_call",
-    "mcp_list_tools",
-    "function_call_output",
-)
-COMPARED = ("type", "namespace", "name", "call_id", "arguments")
+BEFORE = -1
+"""Index of what was decided before an unnumbered stream was started again: nothing belongs to it any more."""
 LATE = "late"
 """What is used up under a call_id that was rejected for `conflict` or `limit`: it has no content (rule 9)."""
 
@@ -80,110 +82,6 @@ class Verdict:
     call_id: str | None
     reason: str
     use: "Use"
-
-
-@dataclass
-class Use:
-    """One appearance of an item at an index: every piece that belongs to it."""
-
-    index: int | None
-    before: list[Json] = field(default_factory=list)
-    """`added` and `arguments.done`, in order."""
-    deltas: list[str] = field(default_factory=list)
-    done: Json | None = None
-    entry: Json | None = None
-    """Its entry in the terminal list."""
-    identified: bool = False
-    """`added` or a final piece was seen; else there are only deltas and `arguments.done`."""
-    spoiled: bool = False
-    """Pieces cannot be told apart, or one is no text: in conflict."""
-    renamed_to: str | None = None
-    decided: bool = False
-    cut: bool = False
-    done_at: Token = ()
-
-    @property
-    def final(self) -> Json | None:
-        """The piece that must say everything by itself (rule 7)."""
-        return self.done if self.done is not None else self.entry
-
-    @property
-    def ids(self) -> list[str]:
-        """Every non-empty call_id that was seen for it, in order."""
-        listed = None if self.renamed_to is not None else self.entry
-        pieces = [*self.before, *(p for p in (self.done, listed) if p is not None)]
-        return [p["call_id"] for p in pieces if isinstance(p.get("call_id"), str) and p["call_id"]]
-
-    @property
-    def call_id(self) -> str | None:
-        """Rule 6."""
-        if self.ids:
-            return self.ids[0]
-        pieces = [*self.before, *(p for p in (self.done, self.entry) if p is not None)]
-        return "" if any(p.get("call_id") == "" for p in pieces) else None
-
-    @property
-    def claims(self) -> set[str]:
-        """The ids that it uses up: the one it is published under, and that of its final piece."""
-        final = (self.final or {}).get("call_id")
-        return {c for c in (self.call_id, final) if isinstance(c, str) and c}
-
-    @property
-    def type(self) -> Any:
-        """Of the final piece, else of the first that had one; pieces of arguments can only be a function call's."""
-        if not self.identified:
-            return "function_call"
-        pieces = [*([self.final] if self.final is not None else []), *self.before]
-        return next((p["type"] for p in pieces if p.get("type") is not None), None)
-
-    @property
-    def types(self) -> list[Any]:
-        """Every type that was seen for it."""
-        return [p.get("type") for p in [*self.before, *([self.done] if self.done is not None else [])]]
-
-    def is_call(self) -> bool:
-        """A function call, as far as one can tell."""
-        return bool(self.type == "function_call")
-
-    def content(self) -> str:
-        """What it says, for telling a repeat from another use of its call_id."""
-        final = self.final or {}
-        return json.dumps([final.get(name) for name in COMPARED], sort_keys=True)
-
-
-def whole(text: Any) -> Any:
-    """Join surrogate pairs that were split between two deltas."""
-    if isinstance(text, str):
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") if _paired(text) else text
-    return text
-
-
-def _paired(text: str) -> bool:
-    try:
-        text.encode("utf-16", "surrogatepass").decode("utf-16")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def disagree(use: Use, tolerate: Sequence[str]) -> bool:
-    """Whether a piece contradicts the final one (rule 7)."""
-    if use.spoiled or use.renamed_to is not None:
-        return True
-    final = use.final or {}
-    for name in COMPARED:
-        said = [p.get(name) for p in use.before]
-        said = [s for s in said if s not in (None, "") and not (name == "arguments" and s == "{}")]
-        if name == "arguments" and "".join(use.deltas):
-            said.append("".join(use.deltas))
-        if use.entry is not None and use.entry.get(name) is not None:
-            said.append(use.entry[name])
-        said = [s for s in [final.get(name), *said] if not (s == "functions" and "namespace_functions" in tolerate)]
-        if name == "arguments" and "arguments_object" in tolerate:
-            said = [json.dumps(s, separators=(",", ":"), ensure_ascii=False) if isinstance(s, dict) else s for s in said]
-        if said and final.get(name) is not None and any(whole(s) != whole(said[0]) for s in said):
-            return True
-    return False
 
 
 Judge: TypeAlias = Callable[..., str]
@@ -254,6 +152,8 @@ class Reading:
         if kind in LIFECYCLE or kind in TERMINAL:
             if data.get("again"):
                 self.uses = [u for u in self.uses if u.decided]
+                for use in self.uses:
+                    use.index = BEFORE
                 self.calls_seen = [u for u in self.calls_seen if u.decided]
             self._controls(data.get("response") or {})
         elif kind == "response.output_item.added":
@@ -263,18 +163,18 @@ class Reading:
             if data.get("item") is not None:
                 self._done(event, index, data["item"])
         elif kind == "response.function_call_arguments.delta":
-            use = self._latest(index)
-            if use is not None:
+            target = self._latest(index)
+            if target is not None:
                 if isinstance(data.get("delta"), str):
-                    use.deltas.append(data["delta"])
+                    target.deltas.append(data["delta"])
                 else:
-                    use.spoiled = True
-                if len(whole("".join(use.deltas)).encode("utf-8", "surrogatepass")) > self.bounds.max_argument_bytes:
-                    self._limit(use, event.token)
+                    target.spoiled = True
+                if len(whole("".join(target.deltas)).encode("utf-8", "surrogatepass")) > self.bounds.max_argument_bytes:
+                    self._limit(target, event.token)
         elif kind == "response.function_call_arguments.done":
-            use = self._latest(index)
-            if use is not None:
-                use.before.append({name: data.get(name) for name in ("arguments", "name", "call_id")})
+            target = self._latest(index)
+            if target is not None:
+                target.before.append({name: data.get(name) for name in ("arguments", "name", "call_id")})
 
     def _controls(self, body: Json) -> None:
         tools = body.get("tools")
@@ -302,7 +202,7 @@ class Reading:
         opened = self._open(index)
         if opened and not opened[-1].identified:
             use = opened[-1]
-        elif opened and "added_again" in self.bounds.tolerate and _same_id(opened[-1], item):
+        elif opened and "added_again" in self.bounds.tolerate and same_id(opened[-1], item):
             use = opened[-1]
             use.before, use.deltas, use.spoiled = [], [], False
         else:
@@ -338,14 +238,19 @@ class Reading:
             self._decide(use, event.token, "")
 
     def _count(self, use: Use, token: Token) -> None:
-        if use.is_call() and use not in self.calls_seen:
+        # What was announced as something else is in conflict anyway, and no call of those that are counted.
+        begins = use.first_type if use.types else use.type
+        if begins == "function_call" and not any(u is use for u in self.calls_seen):
             self.calls_seen.append(use)
             if len(self.calls_seen) > self.bounds.max_calls:
                 self._limit(use, token)
 
     def _limit(self, use: Use, token: Token) -> None:
         if not use.decided:
-            self._publish(use, token, "limit")
+            use.limited = True
+            kind = use.type if use.types and use.type is not None else "function_call"
+            reason = "limit" if kind == "function_call" else "namespaced" if ":" in kind else "not_function_call"
+            self._publish(use, (*token, -1), reason)
 
     # The end of the response.
 
@@ -379,39 +284,41 @@ class Reading:
             # What is finished has the first claim to the entry that agrees with it.
             for use in [u for u in sharing if u.done is not None]:
                 mine = [e for e in free if e.get("call_id") == call_id]
-                agreeing = [e for e in mine if not _contradicts(use, e, self.bounds.tolerate)]
+                agreeing = [e for e in mine if not contradicts(use, e, self.bounds.tolerate)]
                 if agreeing:
                     use.entry = agreeing[0]
-                    _take(free, agreeing[0])
+                    take(free, agreeing[0])
             for use in sharing:
                 mine = [e for e in free if e.get("call_id") == call_id]
                 if use.entry is None and mine:
                     use.entry = mine[0]
-                    _take(free, mine[0])
+                    take(free, mine[0])
                 elif use.entry is None:
                     use.spoiled = True
             said = [u.entry for u in sharing if u.entry is not None]
             for entry in [e for e in free if e.get("call_id") == call_id]:
-                if any(all(entry.get(n) == other.get(n) for n in COMPARED) for other in said):
-                    _take(free, entry)  # The same call delivered again.
+                if any(says(entry) == says(other) for other in said):
+                    take(free, entry)  # The same call delivered again.
         for entry in [e for e in free if not e.get("call_id") and e.get("type") not in COUNTED_ONLY]:
             place = [e for e in entries if e.get("type") == entry.get("type")]
             nth = next(i for i, e in enumerate(place) if e is entry)
-            alike = sorted((u for u in streamed if u.identified and entry.get("type") in u.types), key=lambda u: (u.index is None, u.index))
+            alike = [u for u in streamed if u.identified and entry.get("type") == u.first_type]
+            alike.sort(key=lambda u: (u.index is None, u.index))
             if nth < len(alike) and alike[nth].entry is None:
                 alike[nth].entry = entry
-                _take(free, entry)
+                take(free, entry)
         for use in streamed:
             listed = any(e.get("call_id") in use.ids for e in entries if e.get("type") not in COUNTED_ONLY)
-            twins = [] if listed else [e for e in free if e.get("call_id") and _twin(use, e)]
+            twins = [] if listed or use.limited else [e for e in free if e.get("call_id") and twin(use, e)]
             if use.entry is None and use.identified and use.is_call() and twins:
                 # A call that had no call_id so far is not renamed by its entry, but named.
                 use.renamed_to = twins[0]["call_id"] if use.ids or use.done is not None else None
                 use.entry = twins[0]
-                for twin in [t for t in twins if t["call_id"] == twins[0]["call_id"]]:
-                    _take(free, twin)
-        for entry in free:
-            if entry.get("type") in COUNTED_ONLY:
+                for same in [t for t in twins if t["call_id"] == twins[0]["call_id"]]:
+                    take(free, same)
+        for number, entry in enumerate(free):
+            again = any(says(entry) == says(other) for other in free[:number] if entry.get("call_id"))
+            if entry.get("type") in COUNTED_ONLY or again:
                 continue
             use = Use(None, entry=entry, identified=True)
             self.uses.append(use)
@@ -423,7 +330,8 @@ class Reading:
         return at[-1] if at else None
 
     def _decided_elsewhere(self, use: Use) -> bool:
-        others = [u for u in self.uses if u is not use and u.final is not None and u.claims & use.claims]
+        ready = [u for u in self.uses if (u.final is not None or u.decided) and u.type not in COUNTED_ONLY]
+        others = [u for u in ready if u is not use and u.claims & use.claims]
         return bool(others) or any(c in self.used for c in use.claims)
 
     # One verdict.
@@ -440,16 +348,20 @@ class Reading:
     def _publish(self, use: Use, token: Token, reason: str) -> None:
         use.decided = True
         call_id = use.call_id
-        if reason == "ok" and use.renamed_to is not None:
+        if use.renamed_to is not None and "call_id_renamed" in self.bounds.tolerate and reason not in ("status", "timeout"):
             call_id = use.renamed_to
         void = reason == "conflict" or (reason == "limit" and use.final is None) or disagree(use, self.bounds.tolerate)
-        for claimed in use.claims | ({call_id} if call_id else set()):
+        others = set().union(*(u.claims for u in self.uses if u is not use and not u.decided)) if use.limited else set()
+        for claimed in (use.claims | ({call_id} if call_id else set())) - others:
             self.used.setdefault(claimed, LATE if void else use.content())
         self.verdicts.append(Verdict((*token, len(self.verdicts)), call_id, reason, use))
 
     def _reason(self, use: Use, how: str) -> str:
         kind = use.type
         earlier = [self.used[c] for c in sorted(use.claims) if c in self.used]
+        before = self.uses[: next((i for i, u in enumerate(self.uses) if u is use), 0)]
+        if any(u.limited and u.claims & use.claims for u in before) and not earlier:
+            return LATE
         if LATE in earlier or (use.final is not None and use.content() in earlier):
             return LATE
         if kind in COUNTED_ONLY and all(t is None or t in COUNTED_ONLY for t in use.types):
@@ -485,7 +397,7 @@ class Reading:
     def _agreement(self, use: Use) -> str:
         canonical = {json.dumps(tools, sort_keys=True) for tools in self.echoed}
         if use.renamed_to is not None and "call_id_renamed" in self.bounds.tolerate:
-            use = Use(use.index, [{**p, "call_id": None} for p in use.before], use.deltas, done=_anonymous(use.done))
+            use = Use(use.index, [{**p, "call_id": None} for p in use.before], use.deltas, done=anonymous(use.done))
         return "conflict" if len(canonical) > 1 or disagree(use, self.bounds.tolerate) else ""
 
     def _gate(self, use: Use) -> str:
@@ -508,31 +420,3 @@ def _signature(data: Json) -> str:
         item = [item.get(name) for name in (*COMPARED, "status")]
     said = [data.get(name) for name in ("type", "output_index", "delta", "arguments", "name", "call_id")]
     return json.dumps([said, item])
-
-
-def _same_id(use: Use, item: Json) -> bool:
-    return bool(item.get("call_id")) and item.get("call_id") in use.ids
-
-
-def _contradicts(use: Use, entry: Json, tolerate: Sequence[str]) -> bool:
-    pieces = [use.done] if use.done is not None else use.before
-    bare = Use(use.index, [p for p in pieces if p is not use.done], [] if use.done else use.deltas, done=use.done, entry=entry)
-    return disagree(bare, tolerate)
-
-
-def _twin(use: Use, entry: Json) -> bool:
-    """Whether an entry under another call_id has this call's name and arguments."""
-    final = use.final or {}
-    names = [final.get("name"), *(p.get("name") for p in use.before)]
-    texts = [final.get("arguments"), *(p.get("arguments") for p in use.before if p.get("arguments")), "".join(use.deltas)]
-    name = next((n for n in names if n), None)
-    text = next((whole(t) for t in texts if t), None)
-    return name is not None and text is not None and entry.get("name") == name and entry.get("arguments") == text
-
-
-def _take(free: list[Json], entry: Json) -> None:
-    del free[next(i for i, e in enumerate(free) if e is entry)]
-
-
-def _anonymous(piece: Json | None) -> Json | None:
-    return None if piece is None else {**piece, "call_id": None}

@@ -14,7 +14,7 @@ SHOWN = 3
 
 
 def test_core_and_oracle_decide_alike() -> None:
-    """Sections 4 and 5 and all rules: core and naive reading give the same decisions, at the same records, in the same order."""
+    """Sections 4 and 5 and all rules: the same decisions at the same records, in the same order."""
     seeds = [int(ONE)] if ONE else range(SEEDS)
     different = [seed for seed in seeds if differs(case(seed))]
     shown = "\n\n".join(words(shrink(case(seed))) for seed in different[:SHOWN])

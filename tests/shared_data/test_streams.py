@@ -6,6 +6,7 @@ The demands are computed here a second time, from the manifest's list of calls, 
 
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -28,7 +29,8 @@ Json = dict[str, Any]
 
 def payloads(entry: Json) -> list[str]:
     """The recording's lines, as they were sent."""
-    return (FOLDER / entry["file"]).read_text(encoding="utf-8").splitlines()
+    path: Path = FOLDER / entry["file"]
+    return path.read_text(encoding="utf-8").splitlines()
 
 
 def log_of(entry: Json) -> list[Record]:
@@ -77,8 +79,9 @@ def demanded(entry: Json, release: str, schemas: dict[str, Json] | None) -> Coun
     """What must be decided: (call_id, reason). `schemas`: by tool name; None where every call fits."""
     wanted: Counter[tuple[str | None, str]] = Counter()
     seen: dict[tuple[str, int], tuple[Any, ...]] = {}
-    calls = entry["function_calls"]
-    renamed = {c["call_id"] for c in calls} - {c["call_id"] for c in entry.get("terminal_function_calls", calls)}
+    calls: list[Json] = entry["function_calls"]
+    listed = entry.get("terminal_function_calls") or calls
+    renamed = {c["call_id"] for c in calls} - {c["call_id"] for c in listed}
     for place, call in enumerate(calls):
         content = (call["name"], call["arguments"], call.get("namespace"))
         # Across responses a call_id may come again; the manifest does not say which response a call is of.

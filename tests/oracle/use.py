@@ -1,0 +1,173 @@
+"""One appearance of an item: the pieces that belong to it, and whether they agree (rules 4 to 7).
+
+Owns what pieces say beside each other. What becomes of an item is decided in `response.py`.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tests.factories import Json
+
+Token: TypeAlias = tuple[int, ...]
+"""Where in the log something happens: place of the record, phase, then order within."""
+COUNTED_ONLY = (
+    "message",
+    "reasoning",
+    "web_search_call",
+    "file_search_call",
+    "code_interpreter_call",
+    "image_generation_call",
+    "mcp_call",
+    "mcp_list_tools",
+    "function_call_output",
+)
+COMPARED = ("type", "namespace", "name", "call_id", "arguments")
+
+
+@dataclass
+class Use:
+    """One appearance of an item at an index: every piece that belongs to it."""
+
+    index: int | None
+    before: list[Json] = field(default_factory=list)
+    """`added` and `arguments.done`, in order."""
+    deltas: list[str] = field(default_factory=list)
+    done: Json | None = None
+    entry: Json | None = None
+    """Its entry in the terminal list."""
+    identified: bool = False
+    """`added` or a final piece was seen; else there are only deltas and `arguments.done`."""
+    spoiled: bool = False
+    """Pieces cannot be told apart, or one is no text: in conflict."""
+    renamed_to: str | None = None
+    decided: bool = False
+    cut: bool = False
+    limited: bool = False
+    """A bound was hit while it was collected: decided at once, and its content is not kept."""
+    done_at: Token = ()
+
+    @property
+    def final(self) -> Json | None:
+        """The piece that must say everything by itself (rule 7)."""
+        return self.done if self.done is not None else self.entry
+
+    @property
+    def ids(self) -> list[str]:
+        """Every non-empty call_id that was seen for it, in order."""
+        listed = None if self.renamed_to is not None else self.entry
+        pieces = [*self.before, *(p for p in (self.done, listed) if p is not None)]
+        return [p["call_id"] for p in pieces if isinstance(p.get("call_id"), str) and p["call_id"]]
+
+    @property
+    def call_id(self) -> str | None:
+        """Rule 6."""
+        if self.ids:
+            return self.ids[0]
+        pieces = [*self.before, *(p for p in (self.done, self.entry) if p is not None)]
+        return "" if any(p.get("call_id") == "" for p in pieces) else None
+
+    @property
+    def claims(self) -> set[str]:
+        """The ids that it uses up: the one it is published under, and that of its final piece."""
+        final = (self.final or {}).get("call_id")
+        return {c for c in (self.call_id, final) if isinstance(c, str) and c}
+
+    @property
+    def type(self) -> Any:
+        """Of the final piece, else of the first that had one; pieces of arguments can only be a function call's."""
+        if not self.identified:
+            return "function_call"
+        pieces = [*([self.final] if self.final is not None else []), *self.before]
+        return next((p["type"] for p in pieces if p.get("type") is not None), None)
+
+    @property
+    def first_type(self) -> Any:
+        """What it was announced as."""
+        return next((t for t in self.types if t is not None), None)
+
+    @property
+    def types(self) -> list[Any]:
+        """Every type that was seen for it."""
+        return [p.get("type") for p in [*self.before, *([self.done] if self.done is not None else [])]]
+
+    def is_call(self) -> bool:
+        """A function call, as far as one can tell."""
+        return bool(self.type == "function_call")
+
+    def content(self) -> str:
+        """What it says, for telling a repeat from another use of its call_id."""
+        return says(self.final or {})
+
+
+def says(piece: Json) -> str:
+    """What a piece says in the fields that are compared, as one text."""
+    return json.dumps([piece.get(name) for name in COMPARED], sort_keys=True)
+
+
+def whole(text: Any) -> Any:
+    """Join surrogate pairs that were split between two deltas."""
+    if isinstance(text, str):
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") if _paired(text) else text
+    return text
+
+
+def _paired(text: str) -> bool:
+    try:
+        text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def disagree(use: Use, tolerate: Sequence[str]) -> bool:
+    """Whether a piece contradicts the final one (rule 7)."""
+    if use.spoiled or use.renamed_to is not None:
+        return True
+    final = use.final or {}
+    for name in COMPARED:
+        said = [p.get(name) for p in use.before]
+        said = [s for s in said if s not in (None, "") and not (name == "arguments" and s == "{}")]
+        if name == "arguments" and "".join(use.deltas):
+            said.append("".join(use.deltas))
+        if use.entry is not None and use.entry.get(name) is not None:
+            said.append(use.entry[name])
+        said = [s for s in [final.get(name), *said] if not (s == "functions" and "namespace_functions" in tolerate)]
+        if name == "arguments" and "arguments_object" in tolerate:
+            said = [json.dumps(s, separators=(",", ":"), ensure_ascii=False) if isinstance(s, dict) else s for s in said]
+        if said and final.get(name) is not None and any(whole(s) != whole(said[0]) for s in said):
+            return True
+    return False
+
+
+def same_id(use: Use, item: Json) -> bool:
+    """Whether an item carries a call_id that was seen for this use."""
+    return bool(item.get("call_id")) and item.get("call_id") in use.ids
+
+
+def contradicts(use: Use, entry: Json, tolerate: Sequence[str]) -> bool:
+    """Whether a terminal entry says something else than what was streamed."""
+    pieces = [use.done] if use.done is not None else use.before
+    bare = Use(use.index, [p for p in pieces if p is not use.done], [] if use.done else use.deltas, done=use.done, entry=entry)
+    return disagree(bare, tolerate)
+
+
+def twin(use: Use, entry: Json) -> bool:
+    """Whether an entry under another call_id has this call's name and arguments."""
+    final = use.final or {}
+    names = [final.get("name"), *(p.get("name") for p in use.before)]
+    texts = [final.get("arguments"), *(p.get("arguments") for p in use.before if p.get("arguments")), "".join(use.deltas)]
+    name = next((n for n in names if n), None)
+    text = next((whole(t) for t in texts if t), None)
+    return name is not None and text is not None and entry.get("name") == name and entry.get("arguments") == text
+
+
+def take(free: list[Json], entry: Json) -> None:
+    """Remove this very entry from those that are free."""
+    del free[next(i for i, e in enumerate(free) if e is entry)]
+
+
+def anonymous(piece: Json | None) -> Json | None:
+    """The piece without its call_id."""
+    return None if piece is None else {**piece, "call_id": None}
