@@ -28,18 +28,22 @@ _EXACT: Final = 1 << 53
 _decode = msgspec.json.Decoder().decode
 
 
-def _flat_types(levels: int) -> Any:
-    """Type of an object of words and exact integers, with objects and lists of such down to so many levels."""
-    part: Any = str | bool | None | Annotated[int, msgspec.Meta(ge=-_EXACT, le=_EXACT)]
-    plain = part
-    for _ in range(levels - 1):
+def _object_of(*more: Any) -> Any:
+    """Type of an object of words and exact integers (and more), with objects and lists of such down to QUICK_DEPTH levels."""
+    plain: Any = str | bool | None | Annotated[int, msgspec.Meta(ge=-_EXACT, le=_EXACT)]
+    for kind in more:
+        plain |= kind
+    part = plain
+    for _ in range(QUICK_DEPTH - 1):
         part = plain | list[part] | dict[str, part]
     return dict[str, part]
 
 
 QUICK_DEPTH: Final = 6
-decode_quickly = msgspec.json.Decoder(_flat_types(QUICK_DEPTH)).decode
+decode_quickly = msgspec.json.Decoder(_object_of()).decode
 """Decodes most arguments, and refuses what has floats, large integers or more levels: those need a closer look."""
+_decode_numbers = msgspec.json.Decoder(_object_of(float)).decode
+_encode = msgspec.json.Encoder().encode
 _STRING: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _BRACKET: Final = re.compile(r"[\[\]{}]")
 _DOUBTFUL: Final = re.compile(r"[0-9][0-9.]{15}|[0-9][eE]")
@@ -83,6 +87,14 @@ def count_to(text: str, mark: str, bound: int) -> int:
 
 def read_closely(text: str, max_bytes: int, max_depth: int) -> Any:
     """Read what the quick decoder did not take, or what has colons to account for."""
+    if len(text) * 4 <= max_bytes and max_depth >= QUICK_DEPTH:
+        try:
+            value = _decode_numbers(text)
+            # Printed again it is the same text: no name came twice, and each number is written in its shortest form.
+            if _encode(value) == text.encode():
+                return value
+        except (ValueError, RecursionError):
+            pass
     size = _utf8_bytes(text)
     if size > max_bytes:
         return Fault(Reason.LIMIT, f"{size} bytes of arguments, the bound is {max_bytes}")
