@@ -14,7 +14,6 @@ from processor.core.text import join, utf8_bytes
 from processor.core.vocabulary import Kind
 
 _SILENT = (None, "", "{}")
-_NAMES = ("type", "namespace", "name")
 
 
 def as_text(arguments: Any, bounds: Bounds) -> Any:
@@ -27,18 +26,7 @@ def as_text(arguments: Any, bounds: Bounds) -> Any:
 
 def claim(call: Call, piece: Item, bounds: Bounds) -> int:
     """Hold a piece that is not the final one against what was said before; returns the bytes that are kept of it."""
-    kept = 0
-    for field in _NAMES:
-        said = getattr(piece, field)
-        if said is None or said == "":
-            continue
-        before = getattr(call, field)
-        if before is None:
-            setattr(call, field, said)
-            kept += size(said)
-        elif before != said:
-            _contradict(call, field, "two pieces")
-    kept += _claim_call_id(call, piece.call_id)
+    kept = _claim_names(call, piece, "two pieces", blank="") + _claim_call_id(call, piece.call_id)
     arguments = as_text(piece.arguments, bounds)
     if arguments in _SILENT or arguments == {}:
         return kept
@@ -57,14 +45,7 @@ def claim_final(call: Call, item: Item, bounds: Bounds) -> int:
     """
     item.content = None
     call.final = item
-    for field in _NAMES:
-        said, before = getattr(item, field), getattr(call, field)
-        if said is None:
-            continue
-        if before is None:
-            setattr(call, field, said)
-        elif before != said:
-            _contradict(call, field, "the final piece")
+    _claim_names(call, item, "the final piece", blank=None)
     _claim_call_id(call, item.call_id)
     if call.kind is Kind.CALL:
         arguments = as_text(item.arguments, bounds)
@@ -72,11 +53,38 @@ def claim_final(call: Call, item: Item, bounds: Bounds) -> int:
             _contradict(call, "arguments", "the final piece")
         if call.deltas and arguments is not None:
             joined = join(call.deltas)
-            if joined not in _SILENT and joined != arguments:
+            if joined != arguments and joined not in _SILENT:
                 call.conflict = call.conflict or "the joined deltas are not the arguments of the final piece"
     call.arguments = None
     call.deltas = []
     return size(item.arguments) + size(item.name) + size(item.call_id)
+
+
+def _claim_names(call: Call, piece: Item, where: str, *, blank: str | None) -> int:
+    """Hold type, namespace and name against what was said; `blank` says nothing beside null."""
+    kept = 0
+    said = piece.type
+    if said is not None and said not in (blank, call.type):
+        if call.type is None:
+            call.type = said
+            kept += size(said)
+        else:
+            _contradict(call, "type", where)
+    said = piece.namespace
+    if said is not None and said not in (blank, call.namespace):
+        if call.namespace is None:
+            call.namespace = said
+            kept += size(said)
+        else:
+            _contradict(call, "namespace", where)
+    said = piece.name
+    if said is not None and said not in (blank, call.name):
+        if call.name is None:
+            call.name = said
+            kept += size(said)
+        else:
+            _contradict(call, "name", where)
+    return kept
 
 
 def differences(call: Call, entry: Item, bounds: Bounds) -> list[str]:
@@ -85,10 +93,12 @@ def differences(call: Call, entry: Item, bounds: Bounds) -> list[str]:
     if final is None:
         return []
     found = []
-    for field in _NAMES:
-        said, before = getattr(entry, field), getattr(call, field)
-        if said is not None and before is not None and said != before:
-            found.append(field)
+    if entry.type is not None and call.type is not None and entry.type != call.type:
+        found.append("type")
+    if entry.namespace is not None and call.namespace is not None and entry.namespace != call.namespace:
+        found.append("namespace")
+    if entry.name is not None and call.name is not None and entry.name != call.name:
+        found.append("name")
     if entry.call_id is not None and entry.call_id not in call.call_ids and not _both_blank(call, entry.call_id):
         found.append("call_id")
     listed, own = as_text(entry.arguments, bounds), as_text(final.arguments, bounds)

@@ -46,9 +46,12 @@ def announce(response: Response, event: Event, ctx: Context) -> None:
 
 def append(response: Response, event: Event, ctx: Context) -> None:
     """`response.function_call_arguments.delta`."""
-    call = _target(response, event, Input.APPENDED, ctx)
-    if call is None:
-        return
+    index = event.output_index
+    call = response.latest.get(index) if type(index) is int else None
+    if call is None or call.state not in UNFINISHED or call.kind is not Kind.CALL:
+        call = _target(response, event, Input.APPENDED, ctx)
+        if call is None:
+            return
     delta = event.delta
     if type(delta) is not str:
         call.conflict = call.conflict or "a delta is no string"

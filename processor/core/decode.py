@@ -38,9 +38,15 @@ def decode(value: bytes | None) -> Decoded:
     if not value:
         return Unreadable(Cause.EMPTY, "no value")
     if value[0] == _BRACE:
-        event = _fast_event(value)
-        if event is not None:
-            return event
+        try:
+            event = _decode_event(value)
+        except (MsgspecError, RecursionError):
+            return _slow(value)
+        if event.item is None and event.response is None and len(value) <= _SHALLOW_BYTES:
+            if event.type in EVENT_TYPES and event.specversion is None:
+                return event  # the common case has nothing left to look at
+        elif (settled := _known(event, value)) is not None:
+            return settled
     elif value[0] == _BRACKET:
         events = _fast_events(value)
         if events is not None:
@@ -86,6 +92,11 @@ def _fast_event(value: bytes) -> Event | None:
         event = _decode_event(value)
     except (MsgspecError, RecursionError):
         return None
+    return _known(event, value)
+
+
+def _known(event: Event, value: bytes) -> Event | None:
+    """Whether the typed decoder may speak for an event: a known type, no envelope, not nested too deep."""
     if event.type not in EVENT_TYPES or event.specversion is not None:
         return None
     if len(value) > _SHALLOW_BYTES and slow_json.too_deep(value):

@@ -1,11 +1,10 @@
 """Sequence numbers: they drop repeats and show gaps while they rise strictly, and say nothing from then on (rule 12)."""
 
 from bisect import bisect_left
-from typing import Any
 
-from processor.core.events import Event, Item
+from processor.core.events import Event
 from processor.core.signals import Tally
-from processor.core.state import Response
+from processor.core.state import Context, Response
 
 _HIGHEST = (1 << 63) - 1
 
@@ -33,23 +32,26 @@ def repeated(response: Response, event: Event, tally: Tally) -> bool:
     return False
 
 
-def passed(response: Response, number: Any, tally: Tally) -> None:
-    """Take note of an event of another type: it raises the highest number and is never compared."""
-    if type(number) is int and response.highest_number < number <= _HIGHEST and not response.unnumbered:
+def passed(response: Response, event: Event, ctx: Context) -> None:
+    """Take note of an event that decides nothing: it raises the highest number and index, and is never compared."""
+    response.last = ctx.offset
+    number, index = event.sequence_number, event.output_index
+    if type(number) is int and response.highest_number < number <= _HIGHEST:
         if number > response.highest_number + 1 and response.highest_number >= 0:
-            tally.gaps += 1
+            ctx.tally.gaps += 1
         response.highest_number = number
+    if type(index) is int and index > response.highest_index:
+        response.highest_index = index
 
 
 def _print(event: Event) -> int:
     """64 bits of what can change a decision; the hash is keyed anew in every process, so nobody can aim at a collision."""
-    item = event.item
-    if item is None and type(event.delta) is str and type(event.output_index) is int and event.arguments is None:
-        return hash((event.type, event.output_index, event.delta))
-    return hash(repr((event.type, event.output_index, event.delta, event.arguments, event.name, event.call_id, _fields(item))))
-
-
-def _fields(item: Item | None) -> tuple[Any, ...] | None:
-    if item is None:
-        return None
-    return (item.type, item.call_id, item.name, item.namespace, item.arguments, item.status)
+    item, index, delta = event.item, event.output_index, event.delta
+    if type(delta) is str and type(index) is int and item is None and event.arguments is None:
+        return hash((event.type, index, delta))
+    fields = None if item is None else (item.type, item.call_id, item.name, item.namespace, item.arguments, item.status)
+    told = (event.type, index, delta, event.arguments, event.name, event.call_id, fields)
+    try:
+        return hash(told)
+    except TypeError:  # an object where a text should be
+        return hash(repr(told))

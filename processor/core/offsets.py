@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from processor.core.limits import MEANING, METADATA_BYTES, Bounds
 
-
 _HIGHEST_OFFSET = (1 << 63) - 1
 
 

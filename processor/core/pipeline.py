@@ -111,7 +111,9 @@ class Partition:
             records = self._rebuild(records, self._resumed)
         elif context.bounds is not self._configured:
             self._switch()
+        size = 0
         for record in records:
+            size += len(record.value or b"")
             unreadable = self._read(record, context)
             self.position = record.offset + 1
             if unreadable is not None:
@@ -120,7 +122,7 @@ class Partition:
             if context.out:
                 self._emit(now_ms)
         self.tally.records += len(records)
-        self.tally.value_bytes += sum(len(record.value or b"") for record in records)
+        self.tally.value_bytes += size
 
     def reached(self, position: int) -> None:
         """Tell that everything before `position` has been fed: transaction markers leave gaps behind the last record.

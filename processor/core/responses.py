@@ -12,7 +12,7 @@ from processor.core.machine import Input, State
 from processor.core.state import Context, Known, Response, Stream
 from processor.core.streams import Streams
 from processor.core.terminal import end, end_unlisted
-from processor.core.vocabulary import Kind, event_label
+from processor.core.vocabulary import EVENT_TYPES, Kind, event_label
 
 _ITEM_EVENTS: dict[str, Callable[[Response, Event, Context], None]] = {
     "response.function_call_arguments.delta": assemble.append,
@@ -51,12 +51,20 @@ class Responses:
 
     def read(self, stream: Stream, event: Event, ctx: Context) -> None:
         """Read one event."""
-        handle = _ITEM_EVENTS.get(event.type)
-        if handle is None:
-            self._read_other(stream, event, ctx)
-            return
-        ctx.tally.events[event.type] += 1
+        kind = event.type
+        ctx.tally.events[kind if kind in EVENT_TYPES else event_label(kind)] += 1
         known = stream.open
+        handle = _ITEM_EVENTS.get(kind)
+        if handle is None:
+            lifecycle = self._lifecycle.get(kind)
+            if lifecycle is not None:
+                lifecycle(stream, event, ctx)
+            elif known is not None and known.open is not None:
+                known.act = ctx.watermark
+                numbers.passed(known.open, event, ctx)
+            elif stream.closed:  # no item event: it renews what is known and is not counted as late
+                self.streams.touch_closed(stream, next(reversed(stream.closed.values())), ctx, terminal=False)
+            return
         if known is None:
             if self.streams.late(stream, ctx, terminal=False):
                 return
@@ -73,21 +81,6 @@ class Responses:
             handle(response, event, ctx)
             if response.buffered_bytes > ctx.bounds.max_response_bytes:
                 self._overflow(stream, known, response, ctx)
-
-    def _read_other(self, stream: Stream, event: Event, ctx: Context) -> None:
-        ctx.tally.events[event_label(event.type)] += 1
-        lifecycle = self._lifecycle.get(event.type)
-        if lifecycle is not None:
-            lifecycle(stream, event, ctx)
-        elif stream.open is not None and stream.open.open is not None:
-            self.streams.renew(stream, ctx)
-            response = stream.open.open
-            numbers.passed(response, event.sequence_number, ctx.tally)
-            index = event.output_index
-            if type(index) is int and index > response.highest_index:
-                response.highest_index = index
-        elif stream.closed:  # no item event: it renews what is known and is not counted as late
-            self.streams.touch_closed(stream, next(reversed(stream.closed.values())), ctx, terminal=False)
 
     def _created(self, stream: Stream, event: Event, ctx: Context) -> None:
         """Rules 11 and 13."""

@@ -1,12 +1,12 @@
 """The state of one partition as plain data: it can be printed, compared and written down.
 
-Owns the shapes only. All of it is a function of the partition's log and idle moves (design section 7).
+Owns the shapes only: slotted dataclasses, since the interpreter never specialises an assignment to a field of a msgspec
+Struct, and an event assigns to ten. All of it is a function of the partition's log and idle moves (design section 7).
 """
 
 from array import array
+from dataclasses import dataclass, field
 from typing import Any
-
-from msgspec import Struct, field
 
 from processor.core.candidate import Candidate
 from processor.core.events import Item
@@ -22,7 +22,8 @@ ITEM_BYTES = 64
 """What an item costs against `max_response_bytes` beside its text, so that a million empty items are bounded too."""
 
 
-class Call(Struct):
+@dataclass(slots=True)
+class Call:
     """One item of a response and what its pieces said so far."""
 
     state: State
@@ -60,7 +61,8 @@ class Call(Struct):
     tracestate: bytes | None = None
 
 
-class Response(Struct):
+@dataclass(slots=True)
+class Response:
     """An open response."""
 
     id: str | None
@@ -101,7 +103,8 @@ class Response(Struct):
     """Calls handed to the gate before the end of the response."""
 
 
-class Pending(Struct):
+@dataclass(slots=True)
+class Pending:
     """What a `response.create` said of the next response under its key (rule 22)."""
 
     tools: bytes | None
@@ -109,7 +112,8 @@ class Pending(Struct):
     serial: bool
 
 
-class Known(Struct):
+@dataclass(slots=True)
+class Known:
     """What holds W back: an open response, a closed one that is still known, or a request that waits for its response."""
 
     ident: str | int
@@ -141,7 +145,8 @@ class Known(Struct):
         return self.act + bounds.closed_memory_ms + (0 if self.terminal else bounds.stream_timeout_ms)
 
 
-class Stream(Struct):
+@dataclass(slots=True)
+class Stream:
     """What is known under one key."""
 
     key: bytes | None
@@ -156,7 +161,8 @@ class Stream(Struct):
     """Nameless responses so far."""
 
 
-class Context(Struct):
+@dataclass(slots=True)
+class Context:
     """The record at hand and where results go: one object a partition, filled anew for every record."""
 
     bounds: Bounds

@@ -66,17 +66,20 @@ def _entries(output: list[Item | None] | None, ctx: Context) -> list[_Entry]:
 def _match(response: Response, entries: list[_Entry], ctx: Context) -> None:
     # Pieces that no event announced are no call's: they end by themselves (rule 5).
     streamed = [c for c in response.items if c.kind in DECIDABLE and not c.absorbed and c.state is not State.EARLY]
-    matched: list[Call] = []
-    ids = {e.item.call_id: None for e in entries if type(e.item.call_id) is str and e.item.call_id}
-    for call_id in ids:
+    rest = streamed
+    by_id: dict[str, list[_Entry]] = {}
+    for entry in entries:
+        if type(entry.item.call_id) is str and entry.item.call_id:
+            by_id.setdefault(entry.item.call_id, []).append(entry)
+    for call_id, own in by_id.items():
         uses = [c for c in streamed if call_id in c.call_ids]
         if uses:
-            matched += uses
-            _match_uses(response, uses, [e for e in entries if e.item.call_id == call_id and not e.used], ctx)
-    rest = [c for c in streamed if not any(c is m for m in matched)]
+            rest = [c for c in rest if call_id not in c.call_ids]
+            _match_uses(response, uses, [e for e in own if not e.used], ctx)
     for call in _match_places(response, streamed, rest, entries, ctx):
         rest = [c for c in rest if c is not call]
-    _match_requests(response, rest, entries, ctx)
+    if rest:
+        _match_requests(response, rest, entries, ctx)
     for entry in entries:
         if not entry.used:
             entry.used = True
