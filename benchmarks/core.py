@@ -61,7 +61,7 @@ def decoding(records: list[Read]) -> None:
         decode(record.value)
 
 
-def whole(workload: Workload) -> Stage:
+def whole(workload: Workload, *, check: bool = True) -> Stage:
     """The whole core: decode, assemble, gate, decide. Its decisions are compared with the oracle, after the clock was read."""
     settings = Settings()
     core = Core(settings, build([ToolFile("tools.json", None, workload.tools)], compiler(settings)))
@@ -77,7 +77,8 @@ def whole(workload: Workload) -> Stage:
             partition.commit_point()
         return decided
 
-    faults = differences([(one.route, one.value or b"") for one in run(records_of(workload))], workload.calls)
+    made = run(records_of(workload)) if check else []
+    faults = differences([(one.route, one.value or b"") for one in made], workload.calls) if check else []
     if faults:
         raise SystemExit(f"{len(faults)} decisions are not those of the oracle:\n" + "\n".join(faults[:5]))
     return run
