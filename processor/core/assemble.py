@@ -131,8 +131,8 @@ def take_final(
         call.absorbed = True
         return call
     call.reused = any(call_id in response.finished for call_id in call.call_ids)
-    if type(item.call_id) is str and item.call_id:
-        response.finished.setdefault(item.call_id, []).append(call)
+    for call_id in call.call_ids:  # two of them are a conflict: neither may come back as another call's (rule 9)
+        response.finished.setdefault(call_id, []).append(call)
     return call
 
 

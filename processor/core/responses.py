@@ -105,23 +105,28 @@ class Responses:
         self._begin(stream, ident, event, ctx)
 
     def _in_progress(self, stream: Stream, event: Event, ctx: Context) -> None:
-        """`response.in_progress` and `response.queued`."""
+        """`response.in_progress` and `response.queued` open nothing and give no name.
+
+        A rebuild begins in the middle of responses that are over by P. A foreign one, ignored while such a response was open,
+        would open another there, or lend its name to the nameless rest, and the real terminal event would then close neither.
+        """
         ident = _ident(event.response)
         known = stream.open
         response = known.open if known is not None else None
-        if known is not None and response is not None:
-            self.streams.renew(stream, ctx)
-            if not self._own(stream, known, response, ident, ctx):
-                self._other(stream, ident, ctx, terminal=False)
-                return
-            echo.absorb(response, event.response)
-            numbers.repeated(response, event, ctx.tally)
-            self._check_bytes(stream, known, response, ctx)
-        elif ident is not None and ident in stream.closed:
-            ctx.tally.late += 1
-            self.streams.touch_closed(stream, stream.closed[ident], ctx, terminal=False)
-        elif ident is not None or not self.streams.late(stream, ctx, terminal=False):
-            self._begin(stream, ident, event, ctx)
+        if known is None or response is None:
+            if ident is not None and ident in stream.closed:
+                ctx.tally.late += 1
+                self.streams.touch_closed(stream, stream.closed[ident], ctx, terminal=False)
+            else:
+                self.streams.late(stream, ctx, terminal=False)
+            return
+        self.streams.renew(stream, ctx)
+        if (ident is not None and response.id is None) or not self._own(stream, known, response, ident, ctx):
+            self._other(stream, ident, ctx, terminal=False)
+            return
+        echo.absorb(response, event.response)
+        numbers.repeated(response, event, ctx.tally)
+        self._check_bytes(stream, known, response, ctx)
 
     def _terminal(self, stream: Stream, event: Event, ctx: Context) -> None:
         """Rules 15 and 16."""
