@@ -9,7 +9,8 @@ from pathlib import Path
 
 from processor.core.decide import Decider
 from processor.core.gate import Gate, GateSettings
-from processor.core.pipeline import Judge, Partition
+from processor.core.pipeline import Partition
+from processor.core.ports import Judge
 from processor.core.toolsets import EMPTY, Compiler, FixedToolset
 from processor.settings import Settings
 

@@ -15,8 +15,8 @@ from aiokafka import errors as kafka
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
-from processor.adapters.kafka_client import client_options, translate
-from processor.core.pipeline import Record
+from processor.adapters.kafka_client import client_options, patient, translate
+from processor.core.ports import Record
 from processor.errors import Fatal, Fenced, Poisoned, Retryable
 from processor.settings import Settings
 
@@ -90,12 +90,13 @@ class Source:
             session_timeout_ms=kafka_settings.session_timeout_ms,
             heartbeat_interval_ms=kafka_settings.heartbeat_interval_ms,
             rebalance_timeout_ms=kafka_settings.rebalance_timeout_ms,
-            retry_backoff_ms=max(kafka_settings.retry_backoff_ms, 20),
+            retry_backoff_ms=max(kafka_settings.retry_backoff_ms, 100),
             fetch_max_bytes=kafka_settings.fetch_max_bytes,
             fetch_max_wait_ms=kafka_settings.fetch_max_wait_ms,
             max_partition_fetch_bytes=kafka_settings.max_partition_fetch_bytes,
             max_poll_records=kafka_settings.max_poll_records,
         )
+        patient(self._consumer._client)
         self._consumer.subscribe([self._topic], listener=_Notes(self))
         try:
             await self._consumer.start()

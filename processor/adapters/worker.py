@@ -15,7 +15,8 @@ from processor.adapters.source import Source
 from processor.adapters.takeover import Kept, Takeover
 from processor.adapters.tenure import TICK_SECONDS, Tenure, finish
 from processor.core.offsets import Commit
-from processor.core.pipeline import Partition, Record
+from processor.core.pipeline import Partition
+from processor.core.ports import Record
 from processor.errors import Fatal, Fenced, Poisoned, Retryable
 from processor.ports import Clock, Hooks, Log, Publisher
 from processor.settings import Settings

@@ -5,17 +5,16 @@ rebuilds the same state.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
 
 from msgspec.structs import replace
 
 from processor.core import journal, offsets
-from processor.core.candidate import Candidate
 from processor.core.decide import Outgoing
 from processor.core.decode import decode, needs_stream, stream_id
 from processor.core.events import Event, Journal, Mislabelled, Part, Request, Unreadable, WholeResponse
 from processor.core.limits import Bounds
 from processor.core.offsets import Commit, Switch
+from processor.core.ports import Judge, Record
 from processor.core.reasons import Cause
 from processor.core.responses import Responses
 from processor.core.signals import Tally
@@ -23,31 +22,6 @@ from processor.core.state import NO_RECORD, Context, Known, Stream
 from processor.core.streams import Streams
 
 _NO_STREAM = Unreadable(Cause.NO_KEY, "no record key, no configured header, no response id")
-
-
-class Record(Protocol):
-    """What is read of an input record: aiokafka's ConsumerRecord fits as it is, and so does an archived line."""
-
-    offset: int
-    timestamp: int
-    """Milliseconds since the epoch."""
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]]
-
-
-class Judge(Protocol):
-    """Gate and decide in one: what is published for a call, and for a record that cannot be read."""
-
-    tally: Tally
-
-    def __call__(self, candidate: Candidate, topic: str, partition: int, now_ms: int) -> Outgoing:
-        """Judge one call. Never raises for anything that is in the candidate."""
-        ...
-
-    def dead_letter(self, record: Any, unreadable: Unreadable, topic: str, partition: int) -> Outgoing:
-        """Keep a record that cannot be read, with the cause."""
-        ...
 
 
 class Partition:

@@ -11,7 +11,8 @@ from msgspec.structs import fields
 from processor.core.candidate import Candidate
 from processor.core.events import Unreadable
 from processor.core.outgoing import Outgoing
-from processor.core.pipeline import Judge, Partition
+from processor.core.pipeline import Partition
+from processor.core.ports import Judge
 from processor.core.signals import Tally
 from processor.observe import catalogue as of
 from processor.observe.meters import Meters

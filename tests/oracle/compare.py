@@ -13,7 +13,8 @@ from processor.core.candidate import Candidate
 from processor.core.decide import Outgoing, Route
 from processor.core.events import Unreadable
 from processor.core.limits import Bounds
-from processor.core.pipeline import Judge, Partition
+from processor.core.pipeline import Partition
+from processor.core.ports import Judge
 from processor.core.signals import Tally
 from tests.oracle import naive
 from tests.oracle.generate import Case
