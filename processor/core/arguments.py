@@ -33,7 +33,7 @@ def _object_of(*more: Any) -> Any:
     plain: Any = str | bool | None | Annotated[int, msgspec.Meta(ge=-_EXACT, le=_EXACT)]
     for kind in more:
         plain |= kind
-    part = plain
+    part: Any = plain
     for _ in range(QUICK_DEPTH - 1):
         part = plain | list[part] | dict[str, part]
     return dict[str, part]

@@ -6,9 +6,15 @@ equality and hashing only, is never published, and must never raise: what is no 
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+
+from processor.core.schema_walk import depth_of
+
+MAX_DEPTH: Final = 250
+"""Nesting that is looked into; beyond it a text stands for itself. A bound of its own keeps the answer, on which a partition's
+state may depend, from depending on how deep the caller's stack is."""
 
 
 def canonical(value: Any) -> bytes:
@@ -16,13 +22,11 @@ def canonical(value: Any) -> bytes:
     if isinstance(value, bytes | bytearray | memoryview):
         raw = bytes(value)
         try:
-            return _print(parse(raw))
+            value = parse(raw)
         except (ValueError, RecursionError):
             return raw
-    try:
-        return _print(value)
-    except RecursionError:
-        return b"too deep to be compared"
+        return raw if depth_of(value, MAX_DEPTH) > MAX_DEPTH else _print(value)
+    return b"too deep to be compared" if depth_of(value, MAX_DEPTH) > MAX_DEPTH else _print(value)
 
 
 def parse(raw: bytes) -> Any:
@@ -58,10 +62,15 @@ def _refuse(_constant: str) -> None:
 def _settle_numbers(value: Any) -> Any:
     """Spell 1.0 and 1e0 as 1; everything else stays."""
     kind = type(value)
+    settled: Any = value
     if kind is dict:
-        return {name: _settle_numbers(part) for name, part in value.items()}
-    if kind is list:
-        return [_settle_numbers(part) for part in value]
-    if kind is float and value.is_integer():
-        return int(value)
-    return value
+        settled = {}
+        for name, part in value.items():
+            settled[name] = _settle_numbers(part)
+    elif kind is list:
+        settled = []
+        for part in value:
+            settled.append(_settle_numbers(part))
+    elif kind is float and value.is_integer():
+        settled = int(value)
+    return settled

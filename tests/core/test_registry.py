@@ -179,11 +179,13 @@ def test_a_toolset_is_named_by_its_content() -> None:
         (b'["1"]', b"[1]", False),
         (b"[100000000000000000000]", b"[100000000000000000001]", False),
         (b'["\\ud800"]', b'["\\ud801"]', False),
+        (b"[" * 249 + b" 1" + b"]" * 249, b"[" * 249 + b"1.0" + b"]" * 249, True),
+        (b"[" * 400 + b" 1" + b"]" * 400, b"[" * 400 + b"1.0" + b"]" * 400, False),
         (b"[" * 90_000 + b"1", b"[" * 90_000 + b"2", False),
         (b"[" * 90_000 + b"1" + b"]" * 90_000, b"[" * 90_000 + b"2" + b"]" * 90_000, False),
         (b"\xff", b"\xfe", False),
     ],
-    ids=range(12),
+    ids=range(14),
 )
 def test_canonical_form(one: bytes, other: bytes, *, same: bool) -> None:
     """Rule 10: two texts have one canonical form exactly where they say the same."""
