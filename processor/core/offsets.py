@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from processor.core.limits import MEANING, METADATA_BYTES, Bounds
+from processor.core import limits
+from processor.core.limits import MEANING, Bounds
 
 _HIGHEST_OFFSET = (1 << 63) - 1
 
@@ -123,7 +124,7 @@ def decode(offset: int, metadata: str | None) -> Commit | Foreign:
 
 def fits(commit: Commit) -> bool:
     """Whether the metadata has room for it, however far P goes on from here: the digits of P must not push E out later."""
-    return len(encode(replace(commit, position=_HIGHEST_OFFSET)).encode()) <= METADATA_BYTES
+    return len(encode(replace(commit, position=_HIGHEST_OFFSET)).encode()) <= limits.METADATA_BYTES
 
 
 def trim(commit: Commit) -> Commit:

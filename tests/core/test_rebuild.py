@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from processor.core import offsets
+from processor.core import limits, offsets
 from processor.core.candidate import Candidate
 from processor.core.decide import Outgoing, Route
 from processor.core.events import Unreadable
@@ -53,7 +53,7 @@ def successor(partition: Partition, log: Sequence[Record], bounds: Bounds, rng: 
     """A member that knows nothing but the commit takes over."""
     commit = partition.commit_point()
     metadata = offsets.encode(commit)
-    assert len(metadata.encode()) <= offsets.METADATA_BYTES
+    assert len(metadata.encode()) <= limits.METADATA_BYTES
     found = offsets.decode(commit.offset, metadata)
     assert found == commit
     other = Partition("events", 0, bounds, Recorder())
@@ -132,7 +132,7 @@ def test_state_is_a_function_of_the_log(block: int) -> None:
 
 def test_idle_expiry_waits_when_e_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """Section 7: when E has no room, measured by the W after the move, idle expiry waits; nothing is expired unrecorded."""
-    monkeypatch.setattr(offsets, "METADATA_BYTES", 200)
+    monkeypatch.setattr(limits, "METADATA_BYTES", 200)
     bounds = Bounds(stream_timeout_ms=100, closed_memory_ms=10)
     added = b'{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"c"}}'
     log = [Record(0, 1, b"holds", added)]
