@@ -60,7 +60,7 @@ def _refuse(_constant: str) -> None:
 
 
 def _settle_numbers(value: Any) -> Any:
-    """Spell 1.0 and 1e0 as 1; everything else stays."""
+    """Spell 1.0 and 1e0 as 1; everything else stays. Loops: a comprehension would take a second frame a level."""
     kind = type(value)
     settled: Any = value
     if kind is dict:
