@@ -14,7 +14,7 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from benchmarks import report, rows
+from benchmarks import report, rows, sampling
 from benchmarks.measure import MeasureError, Usage
 from benchmarks.stream import Shape
 from benchmarks.workload import Workload, from_reference, make
@@ -50,6 +50,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--bootstrap", help="a broker that is there already (default: one is started, and stopped)")
     parser.add_argument("--title", help="section of the results to write (default: made of the settings)")
     parser.add_argument("--out", type=Path, default=HERE / "RESULTS.md", help="(default: %(default)s)")
+    parser.add_argument("--profile", action="store_true", help="sample each row with py-spy, and list where the time goes")
     parser.add_argument("--logs", type=Path, help="keep the rows' logs there")
     options = parser.parse_args()
     known = rows.ROWS | rows.REFERENCE_ROWS
@@ -126,9 +127,14 @@ def main() -> int:
                 commit_ms=options.commit_ms,
                 core=options.core,
                 folder=folder.resolve(),
+                profile=options.profile,
                 extra=tuple(options.set),
             )
             results = run(setting, options.rows, options.repeats)
+            if options.profile:
+                for samples in sorted(folder.glob("*.samples")):
+                    print(f"\n# {samples.stem}\n{sampling.listing(samples)}")
+                return 0
     except (BrokerFailed, BrokerUnavailable) as error:
         print(error, file=sys.stderr)
         return 2

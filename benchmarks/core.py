@@ -11,13 +11,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
 
+from benchmarks import sampling
 from benchmarks.outputs import differences
 from benchmarks.stream import Shape
 from benchmarks.workload import Workload, from_reference, make
@@ -30,9 +30,6 @@ from processor.settings import Settings
 
 CHUNK = 500
 """Records fed at once, as the worker does it."""
-RATE = 500
-"""Samples a second of the profile."""
-LINES = 40
 
 
 Stage: TypeAlias = "Callable[[list[Read]], object]"
@@ -109,29 +106,12 @@ def measure(stages: dict[str, Stage], records: list[Read], repeats: int) -> None
 
 
 def profile(command: Sequence[str]) -> None:
-    """Run this program under py-spy, and list lines by the samples in them and by those under them."""
+    """Run this program under py-spy, and list where the time goes."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "samples"
-        spy = ["py-spy", "record", "--nonblocking", "--rate", str(RATE), "--format", "raw", "--output", str(out), "--"]
-        spy[0] = str(Path(sys.executable).with_name("py-spy"))
-        subprocess.run([*spy, sys.executable, "-m", "benchmarks.core", *command], check=True)
-        stacks = [line.rsplit(" ", 1) for line in out.read_text().splitlines()]
-    inside: Counter[str] = Counter()
-    under: Counter[str] = Counter()
-    total = 0
-    for stack, number in stacks:
-        frames = stack.split(";")
-        if not any(frame.startswith(("run (", "decoding (")) for frame in frames):
-            continue
-        count = int(number)
-        total += count
-        inside[frames[-1]] += count
-        for frame in set(frames):
-            under[frame] += count
-    for title, counted in (("in the line itself (C code that it calls included)", inside), ("in and under the line", under)):
-        print(f"\n{title}:")
-        for frame, count in counted.most_common(LINES):
-            print(f"{100 * count / total:6.1f} %  {frame}")
+        record = sampling.spy("record", "--nonblocking", "--rate", str(sampling.RATE), "--format", "raw", "--output", str(out))
+        subprocess.run([*record, "--", sys.executable, "-m", "benchmarks.core", *command], check=True)
+        print(sampling.listing(out, only=("measure (benchmarks/core.py",)))
 
 
 def arguments() -> Any:

@@ -61,6 +61,11 @@ def peak_rss_mb(pid: int) -> float:
     return total / 1024
 
 
+def pinned(command: Sequence[str], core: int) -> list[str]:
+    """Run a command on one core, and end it when the harness ends, however that happens."""
+    return ["setpriv", "--pdeathsig", "KILL", "taskset", "-c", str(core), *command]
+
+
 class Watched:
     """A process of its own on a core of its own, watched from outside."""
 
@@ -69,8 +74,16 @@ class Watched:
         self.log = log
         with log.open("wb") as out:
             self._process = subprocess.Popen(
-                ["taskset", "-c", str(core), *command], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
+                pinned(command, core),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
             )
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
 
     def _wait_quiet(self, done: Callable[[], bool], limit_s: float) -> tuple[float, float]:
         """CPU clock and time at the end of the first quiet spell at which `done` is true."""
@@ -137,7 +150,7 @@ def stamped(command: Sequence[str], core: int, log: Path, folder: Path) -> Usage
     environment = os.environ | {"PYTHONPATH": str(folder)}
     with log.open("wb") as out:
         process = subprocess.Popen(
-            ["taskset", "-c", str(core), *command],
+            pinned(command, core),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,

@@ -6,6 +6,7 @@ Owns the topics of a run. Each row is a process of its own on a core of its own;
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import msgspec
 from confluent_kafka import ConsumerGroupState, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from benchmarks import sampling
 from benchmarks.load import Load, create, delete
 from benchmarks.measure import MeasureError, Usage, Watched, stamped
 from benchmarks.outputs import Outputs
@@ -31,6 +33,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     core: int
     folder: Path
     """For logs, configuration and tools."""
+    profile: bool = False
+    """Whether each run is sampled with py-spy; its figure is no measure then."""
     extra: tuple[str, ...] = ()
     """Further `--set` of callgate."""
 
@@ -75,11 +79,17 @@ class Run:
         load = Load(setting.bootstrap, self.topic, setting.workload)
         process = Watched(command, setting.core, self.log)
         try:
-            usage = process.run(self.joined, load.open, lambda: done(process))
+            usage = process.run(self.joined, lambda: self._begin(load, process), lambda: done(process))
             process.stop()
         finally:
             process.kill()
         return usage
+
+    def _begin(self, load: Load, process: Watched) -> None:
+        if self.setting.profile:
+            sampling.attach(process.pid, self.log.with_suffix(".samples"))
+            time.sleep(1)
+        load.open()
 
 
 def floor_read(run: Run) -> Usage:
