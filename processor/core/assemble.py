@@ -4,6 +4,7 @@ Owns which piece belongs to which call and what its pieces said (rules 1 to 9). 
 response can no longer take a call back, or at once where a bound is passed.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from processor.core import settle
@@ -11,7 +12,7 @@ from processor.core.agree import claim, claim_final, content
 from processor.core.events import Event, Item
 from processor.core.machine import TABLE, UNFINISHED, Action, Input, State
 from processor.core.state import ITEM_BYTES, Call, Context, Response
-from processor.core.text import utf8_bytes
+from processor.core.text import halves, utf8_bytes
 from processor.core.vocabulary import Kind, item_kind, item_label
 
 DECIDABLE = frozenset({Kind.CALL, Kind.NAMESPACED, Kind.ACTION})
@@ -56,8 +57,10 @@ def append(response: Response, event: Event, ctx: Context) -> None:
     if type(delta) is not str:
         call.conflict = call.conflict or "a delta is no string"
         return
+    size = len(delta)
+    if not delta.isascii():
+        size = utf8_bytes(delta) - 2 * (bool(call.deltas) and halves(call.deltas[-1], delta))
     call.deltas.append(delta)
-    size = len(delta) if delta.isascii() else utf8_bytes(delta)
     response.buffered_bytes += size
     call.delta_bytes += size
     if call.delta_bytes > ctx.bounds.max_argument_bytes:
@@ -90,9 +93,6 @@ def finish(response: Response, event: Event, ctx: Context) -> None:
             settle.name_limited(response, before, item)
             ctx.tally.late += 1
             return
-        if before and not item.call_id and before.final and _same(before, item, ctx):
-            ctx.tally.repeats += 1
-            return
         call = take_final(response, None, index, item, ctx)
     else:
         take_final(response, call, index, item, ctx)
@@ -108,16 +108,22 @@ def take_final(
     `listed`: an entry of the terminal event, whose place is no output index. Returns None where the piece repeats a call
     of this response that is finished already (rules 8 and 9).
     """
-    uses = response.finished.get(item.call_id) if type(item.call_id) is str and item.call_id else None
-    repeats = uses is not None and _repeats(uses, item, ctx)
+    if type(item.call_id) is str and item.call_id:
+        repeats = _repeats(response.finished.get(item.call_id, ()), item, ctx)
+    else:
+        alike = [c for c in response.items if c.index == index and c.final and not c.call_ids] if not listed else []
+        repeats = _repeats(alike, item, ctx)
     over = False
     if call is None:
-        if repeats:
+        if repeats and (listed or not any(use.conflict for use in response.finished.get(item.call_id, ()))):
             return None
         call = _begin(response, None if listed else index, State.OPEN, ctx)
         call.index = index
+        if repeats:  # it keeps its place among the items of its type
+            call.state, call.absorbed, call.type, call.kind = State.DECIDED, True, item.type, item_kind(item)
+            return None
         over = _identify(response, call, item, ctx)
-    elif call.state is State.EARLY or (call.kind not in DECIDABLE and item_kind(item) in DECIDABLE):
+    elif not repeats and _is_news(call, item):
         over = _identify(response, call, item, ctx)
     call.state = TABLE[call.state][Input.FINISHED].state
     if call.kind not in DECIDABLE:
@@ -125,18 +131,27 @@ def take_final(
     response.buffered_bytes += claim_final(call, item, ctx.bounds)
     call.traceparent, call.tracestate = settle.trace(ctx)
     _check_calls(response, call, ctx, over=over)
-    if call.state is State.LIMITED:
+    if over:
         return call
     if repeats:
         call.absorbed = True
         return call
-    call.reused = any(call_id in response.finished for call_id in call.call_ids)
-    for call_id in call.call_ids:  # two of them are a conflict: neither may come back as another call's (rule 9)
+    # The id that it is published under and the one that it ends with: where they differ it is in conflict, and neither may
+    # come back as another call's (rules 6 and 9).
+    claimed = {call_id for call_id in (*call.call_ids[:1], item.call_id) if call_id in call.call_ids}
+    call.reused = any(call_id in response.finished for call_id in claimed)
+    for call_id in claimed:
         response.finished.setdefault(call_id, []).append(call)
     return call
 
 
-def _repeats(uses: list[Call], item: Item, ctx: Context) -> bool:
+def _is_news(call: Call, item: Item) -> bool:
+    """Whether the final piece tells for the first time that this is an item to decide, or a call."""
+    kind = item_kind(item)
+    return call.state is State.EARLY or (kind is not call.kind and (call.kind not in DECIDABLE or kind is Kind.CALL))
+
+
+def _repeats(uses: Sequence[Call], item: Item, ctx: Context) -> bool:
     """Whether a final piece tells nothing new of its call_id: no content of its own, or the same content again."""
     if any(use.conflict or use.final is None for use in uses):
         ctx.tally.late += 1
@@ -203,7 +218,7 @@ def _target(response: Response, event: Event, fact: Input, ctx: Context) -> Call
         elif call.state not in UNFINISHED:
             older = _open_at(response, index)
             call = older[-1] if older else None
-    if call is None or call.kind is not Kind.CALL:
+    if call is None or call.kind not in DECIDABLE:
         ctx.tally.late += 1
         return None
     return call

@@ -156,7 +156,7 @@ _ROWS: dict[State, dict[Input, Move]] = {
         Input.CUT_OFF: Move(State.INCOMPLETE, Action.REJECT, Reason.STATUS),
         Input.RESPONSE_FAILED: Move(State.FAILED, Action.REJECT, Reason.STATUS),
         Input.FELL_SILENT: Move(State.EXPIRED, Action.REJECT, Reason.TIMEOUT),
-        Input.BOUND_PASSED: Move(State.LIMITED, Action.REJECT, Reason.LIMIT),
+        Input.BOUND_PASSED: Move(State.DECIDED, Action.REJECT, Reason.LIMIT),
     },
     State.DECIDED: {
         **_over(State.DECIDED),

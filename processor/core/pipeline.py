@@ -90,11 +90,11 @@ class Partition:
             size += len(record.value or b"")
             unreadable = self._read(record, context)
             self.position = record.offset + 1
+            if context.out:
+                self._emit(now_ms)
             if unreadable is not None:
                 self.tally.dead_letters[unreadable.cause] += 1
                 self._outbox.append(self._judge.dead_letter(record, unreadable, self.topic, self.number))
-            if context.out:
-                self._emit(now_ms)
         self.tally.records += len(records)
         self.tally.value_bytes += size
 

@@ -10,7 +10,7 @@ from processor.core.agree import content
 from processor.core.candidate import Candidate
 from processor.core.events import Item
 from processor.core.limits import Bounds
-from processor.core.machine import TABLE, Action, Input, State
+from processor.core.machine import TABLE, Action, Input
 from processor.core.reasons import Reason
 from processor.core.state import NO_RECORD, Call, Context, Response
 from processor.core.vocabulary import Kind, item_kind
@@ -40,12 +40,14 @@ def conclude(response: Response, call: Call, fact: Input, ctx: Context) -> None:
 
 def pass_bound(response: Response, call: Call, detail: str, ctx: Context) -> None:
     """Reject a call as `limit`, at once and before any other reason (rule 18); what comes for it later is late."""
-    if TABLE[call.state][Input.BOUND_PASSED].action is Action.COUNT_LATE:
+    move = TABLE[call.state][Input.BOUND_PASSED]
+    if move.action is Action.COUNT_LATE:
         return
-    call.state = State.LIMITED
-    again = any(use is not call for call_id in call.call_ids for use in response.finished.get(call_id, ()))
-    for call_id in call.call_ids:
-        response.finished.setdefault(call_id, []).append(call)
+    call.state = move.state
+    again = any(other is not call and set(call.call_ids) & set(other.call_ids) for other in response.items)
+    if not again:
+        for call_id in call.call_ids:
+            response.finished.setdefault(call_id, []).append(call)
     call.deltas, call.arguments, call.final = [], None, None
     if call.absorbed or call.kind is Kind.COUNTED or call.kind is Kind.OUTPUT:
         return

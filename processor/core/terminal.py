@@ -44,11 +44,15 @@ def end_unlisted(response: Response, fact: Input, ctx: Context) -> None:
 
 
 def _end_all(response: Response, fact: Input, cut: list[Call], ctx: Context) -> None:
-    unfinished: set[str] = set()
+    unfinished = {call_id for call in response.items if call.state is State.LIMITED for call_id in call.call_ids}
     for call in response.items:
-        if call.state in UNFINISHED:  # rule 3: nothing is decided twice for one call_id
-            call.absorbed = any(i in response.finished or i in unfinished for i in call.call_ids)
-            unfinished.update(call.call_ids)
+        published = call.call_ids[0] if call.call_ids else None
+        if call.state in UNFINISHED and published is not None:  # rule 3: nothing is decided twice for one call_id
+            call.absorbed = published in response.finished or published in unfinished
+            unfinished.add(published)
+        elif call.reused and call.state is State.DONE:  # rule 9: what the terminal event contradicted has no content
+            first = next((c for i in call.call_ids for c in response.finished[i]), call)
+            call.absorbed = first is not call and (first.conflict != "" or response.tools_clash)
         own = fact if fact is not Input.CUT_OFF or any(call is c for c in cut) else Input.RELEASED
         conclude(response, call, own, ctx)
 
@@ -64,60 +68,63 @@ def _entries(output: list[Item | None] | None, ctx: Context) -> list[_Entry]:
 
 
 def _match(response: Response, entries: list[_Entry], ctx: Context) -> None:
+    """Say of every entry whose it is: by call_id where it agrees, by place, by call_id, by what it asks for; else its own."""
     # Pieces that no event announced are no call's: they end by themselves (rule 5).
-    streamed = [c for c in response.items if c.kind in DECIDABLE and not c.absorbed and c.state is not State.EARLY]
-    rest = streamed
+    items = [c for c in response.items if c.kind in DECIDABLE and c.state is not State.EARLY]
+    rest = streamed = [c for c in items if not c.absorbed]
     by_id: dict[str, list[_Entry]] = {}
     for entry in entries:
         if type(entry.item.call_id) is str and entry.item.call_id:
             by_id.setdefault(entry.item.call_id, []).append(entry)
-    for call_id, own in by_id.items():
-        uses = [c for c in streamed if call_id in c.call_ids]
-        if uses:
-            rest = [c for c in rest if call_id not in c.call_ids]
-            _match_uses(response, uses, [e for e in own if not e.used], ctx)
-    for call in _match_places(response, streamed, rest, entries, ctx):
-        rest = [c for c in rest if c is not call]
+    by_id = {call_id: own for call_id, own in by_id.items() if any(call_id in c.call_ids for c in streamed)}
+    for agreeing in (True, False):
+        for call_id, own in by_id.items():
+            uses = [c for c in rest if call_id in c.call_ids]
+            matched = _match_uses(response, uses, own, ctx, agreeing=agreeing)
+            rest = [c for c in rest if not any(c is m for m in matched)]
+        if agreeing:
+            matched = _match_places(response, items, rest, entries, ctx)
+            rest = [c for c in rest if not any(c is m for m in matched)]
     if rest:
-        _match_requests(response, rest, entries, ctx)
+        _match_requests(response, rest, [e for e in entries if e.item.call_id and e.item.call_id not in by_id], ctx)
     for entry in entries:
         if not entry.used:
+            own = by_id.get(entry.item.call_id, []) if type(entry.item.call_id) is str else []
+            twins = [e for e in own if e.used and content(e.item, ctx.bounds) == content(entry.item, ctx.bounds)]
             entry.used = True
-            entry.call = take_final(response, None, entry.place, entry.item, ctx, listed=True)
+            entry.call = twins[0].call if twins else take_final(response, None, entry.place, entry.item, ctx, listed=True)
 
 
-def _match_uses(response: Response, uses: list[Call], entries: list[_Entry], ctx: Context) -> None:
-    """Each streamed use of one call_id must agree with an entry; a surplus entry is one more use of it."""
-    left = []
+def _match_uses(response: Response, uses: list[Call], own: list[_Entry], ctx: Context, *, agreeing: bool) -> list[Call]:
+    """Each streamed use of one call_id must agree with an entry; returns the uses that are settled."""
+    settled = []
     for use in uses:
-        agreeing = next((e for e in entries if not e.used and use.final and not differences(use, e.item, ctx.bounds)), None)
-        if agreeing is None:
-            left.append(use)
-        else:
-            _list(response, use, agreeing, ctx)
-    for use in left:
-        entry = next((e for e in entries if not e.used), None)
+        entry = next((e for e in own if not e.used and not (agreeing and _contradicts(use, e.item, ctx))), None)
         if entry is not None:
             _list(response, use, entry, ctx)
-        elif use.state is State.DONE:
+        elif agreeing or use.state is not State.DONE:
+            continue
+        else:
             use.conflict = use.conflict or "no entry of the terminal event agrees with it"
-    for entry in entries:
-        if not entry.used:
-            entry.used = True
-            entry.call = take_final(response, None, entry.place, entry.item, ctx, listed=True)
+        settled.append(use)
+    return settled
 
 
-def _match_places(
-    response: Response, streamed: list[Call], rest: list[Call], entries: list[_Entry], ctx: Context
-) -> list[Call]:
+def _contradicts(use: Call, item: Item, ctx: Context) -> bool:
+    return use.final is None or bool(differences(use, item, ctx.bounds))
+
+
+def _match_places(response: Response, items: list[Call], rest: list[Call], entries: list[_Entry], ctx: Context) -> list[Call]:
     """An entry without a call_id is the streamed item of its type at its place among them."""
     matched = []
     for entry in entries:
         if entry.used or entry.item.call_id:
             continue
         place = [e for e in entries if e.item.type == entry.item.type].index(entry)
-        alike = sorted((c for c in streamed if c.type == entry.item.type), key=lambda c: -1 if c.index is None else c.index)
-        if place < len(alike) and any(alike[place] is c for c in rest):
+        alike = sorted((c for c in items if c.type == entry.item.type), key=lambda c: -1 if c.index is None else c.index)
+        if place < len(alike) and alike[place].absorbed:
+            entry.used = True
+        elif place < len(alike) and any(alike[place] is c for c in rest):
             matched.append(alike[place])
             _list(response, alike[place], entry, ctx)
     return matched
@@ -126,13 +133,15 @@ def _match_places(
 def _match_requests(response: Response, calls: list[Call], entries: list[_Entry], ctx: Context) -> None:
     """A call listed with its name and arguments under another call_id, or that had none: one decision (rule 4)."""
     for call in calls:
-        entry = next((e for e in entries if not e.used and e.item.call_id and _same_request(call, e.item, ctx)), None)
+        entry = next((e for e in entries if not e.used and _same_request(call, e.item, ctx)), None)
         if entry is None:
             continue
         entry.used, entry.call = True, call
         if call.state is not State.DONE and call.state not in UNFINISHED:
             continue
-        if "call_id_renamed" in ctx.bounds.tolerate and call.call_ids:
+        if not call.call_ids:
+            pass  # the entry names it
+        elif "call_id_renamed" in ctx.bounds.tolerate:
             call.renamed = entry.item.call_id
             call.call_ids.append(entry.item.call_id)
             call.tolerated.append("call_id_renamed")
@@ -146,7 +155,7 @@ def _list(response: Response, call: Call, entry: _Entry, ctx: Context) -> None:
     entry.used, entry.call = True, call
     action = TABLE[call.state][Input.LISTED].action
     if action is Action.FINISH:
-        take_final(response, call, call.index, entry.item, ctx)
+        take_final(response, call, call.index, entry.item, ctx, listed=True)
     elif action is Action.COMPARE:
         found = differences(call, entry.item, ctx.bounds)
         if found:

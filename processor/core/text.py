@@ -6,6 +6,11 @@ def utf8_bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
+def halves(before: str, after: str) -> bool:
+    """Whether a surrogate pair was split between two fragments: together they are one character of four bytes."""
+    return "\ud800" <= before[-1:] <= "\udbff" and "\udc00" <= after[:1] <= "\udfff"
+
+
 def join(fragments: list[str]) -> str:
     """Join fragments; a pair whose halves came in two fragments becomes its character."""
     text = "".join(fragments)

@@ -235,15 +235,11 @@ def hear(state: Log, key: str, event: Event) -> None:
             close(state, alone, ending(event), event.token)
         elif current is None:
             renew_latest(state, key, terminal=True)
-    elif kind in LIFECYCLE:
-        if current is not None and (mine or (current.rid is None and named is None)):
+    elif kind in LIFECYCLE:  # rules 14 and 15: they open nothing and give no name
+        if current is not None and mine:
             current.events.append(event)
-            if current.rid is None:
-                current.rid, current.named_at = rid, event.token
         elif named is not None:
             renew(state, key, named, terminal=False)
-        elif current is None and rid is not None:
-            start(state, key, rid, event)
         elif current is None:
             renew_latest(state, key, terminal=False)
     elif current is not None:
