@@ -20,6 +20,8 @@ from processor.values import Secret
 
 PROBE_SECONDS = 10.0
 """How long one broker may take to answer at the start before the next one is asked."""
+UNREACHABLE_PAUSE_SECONDS = 0.2
+"""Pause after an attempt to reach any broker at all."""
 
 FENCED = (
     kafka.ProducerFenced,
@@ -109,6 +111,23 @@ def client_options(settings: Kafka) -> dict[str, Any]:
             options["sasl_plain_username"] = settings.sasl_username
             options["sasl_plain_password"] = settings.sasl_password.reveal()
     return options
+
+
+def patient(client: Any) -> None:
+    """Make a client wait after it could not reach any broker.
+
+    It asks for the cluster's layout again at once, from every place that misses a leader, for as long as no broker answers:
+    thousands of times a second, and the broker that starts on the same machine gets no processor.
+    """
+    update = client._metadata_update
+
+    async def update_patiently(*arguments: Any) -> bool:
+        updated: bool = await update(*arguments)
+        if not updated:
+            await asyncio.sleep(UNREACHABLE_PAUSE_SECONDS)
+        return updated
+
+    client._metadata_update = update_patiently
 
 
 async def probe(settings: Kafka) -> None:

@@ -15,7 +15,7 @@ from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.protocol.types import Boolean, CompactArray, CompactString, Int16, Int32, Int64, Schema, TaggedFields
 from aiokafka.structs import TopicPartition
 
-from processor.adapters.kafka_client import client_options, translate
+from processor.adapters.kafka_client import client_options, patient, translate
 from processor.errors import Fatal, Retryable
 from processor.ports import Log
 from processor.settings import Kafka
@@ -117,6 +117,7 @@ class Reader:
     async def start(self) -> None:
         """Connect. Raises Retryable, Refused."""
         self._admin = AIOKafkaAdminClient(**client_options(self._settings), retry_backoff_ms=self._settings.retry_backoff_ms)
+        patient(self._admin._client)
         try:
             await self._admin.start()
         except (kafka.KafkaError, OSError, TimeoutError) as fault:

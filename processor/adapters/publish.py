@@ -19,7 +19,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
-from processor.adapters.kafka_client import client_options, translate
+from processor.adapters.kafka_client import client_options, patient, translate
 from processor.adapters.source import Source
 from processor.core.offsets import Commit, encode
 from processor.core.outgoing import Outgoing, Route
@@ -61,8 +61,10 @@ class _Sender:
             max_request_size=settings.max_request_bytes,
             **options,
         )
+        patient(self._producer.client)
 
     async def start(self) -> None:
+        """Connect; a transactional producer is initialised by it."""
         producer = self._producer
         await producer.start()
         await producer.client.set_topics(self._topics.values())

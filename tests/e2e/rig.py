@@ -234,6 +234,7 @@ class Writer:
         self._rig = rig
         self._work = work
         self._pause = 1 / per_second
+        self._allowed = len(work.records)
         self._thread = threading.Thread(target=self._write, daemon=True)
         self.fault: BaseException | None = None
 
@@ -241,10 +242,9 @@ class Writer:
         """Begin."""
         self._thread.start()
 
-    @property
-    def done(self) -> bool:
-        """Whether everything is written."""
-        return not self._thread.is_alive()
+    def allow(self, share: float) -> None:
+        """Let it write up to this share of the workload, and then wait: a slow machine must not miss what is tested."""
+        self._allowed = int(share * len(self._work.records))
 
     def join(self) -> None:
         """Wait for the end; raises what went wrong."""
@@ -254,14 +254,14 @@ class Writer:
 
     def _write(self) -> None:
         try:
-            write(self._rig, self._work, self._pause)
+            write(self._rig, self._work, self._pause, lambda: self._allowed)
         except BaseException as fault:  # noqa: BLE001 - raised again in the test's thread
             self.fault = fault
 
 
-def write(rig: Rig, work: Workload, pause: float = 0.0) -> None:
-    """Write a workload, one record every `pause` seconds."""
-    producer = Producer({"bootstrap.servers": rig.bootstrap, "linger.ms": 5, "queue.buffering.max.messages": 1_000_000})
+def write(rig: Rig, work: Workload, pause: float = 0.0, allowed: Callable[[], int] | None = None) -> None:
+    """Write a workload, one record every `pause` seconds, and never more than is allowed."""
+    producer = Producer({"bootstrap.servers": rig.bootstrap, "linger.ms": 5, "enable.idempotence": True})
     last = max((late for *_, late in work.records), default=0)
     base = int(time.time() * 1000) - last
     began = time.monotonic()
@@ -269,6 +269,9 @@ def write(rig: Rig, work: Workload, pause: float = 0.0) -> None:
         producer.produce(rig.topics.events, value, key, number, timestamp=base + late)
         if count % 50 == 0:
             producer.poll(0)
+            while allowed is not None and count >= allowed():
+                producer.poll(0.01)
+                began += 0.01
             ahead = count * pause - (time.monotonic() - began)
             if ahead > 0:
                 time.sleep(ahead)
