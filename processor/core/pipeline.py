@@ -4,6 +4,7 @@
 rebuilds the same state.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -80,23 +81,13 @@ class Partition:
 
     def feed(self, records: Sequence[Record], now_ms: int) -> None:
         """Read records in order of offset; decisions collect for `take`. `now_ms` is only written into decisions."""
-        context = self._context
         if self._resumed is not None:
             records = self._rebuild(records, self._resumed)
-        elif context.bounds is not self._configured:
+        elif self._context.bounds is not self._configured:
             self._switch()
-        size = 0
-        for record in records:
-            size += len(record.value or b"")
-            unreadable = self._read(record, context)
-            self.position = record.offset + 1
-            if context.out:
-                self._emit(now_ms)
-            if unreadable is not None:
-                self.tally.dead_letters[unreadable.cause] += 1
-                self._outbox.append(self._judge.dead_letter(record, unreadable, self.topic, self.number))
+        self._run(records, now_ms)
         self.tally.records += len(records)
-        self.tally.value_bytes += size
+        self.tally.value_bytes += sum([len(record.value or b"") for record in records])
 
     def reached(self, position: int) -> None:
         """Tell that everything before `position` has been fed: transaction markers leave gaps behind the last record.
@@ -131,7 +122,7 @@ class Partition:
             return False  # E is full: idle expiry waits
         self._moves = moves
         self._move(wall_ms)
-        self._emit(now_ms)
+        self._emit(None, None, now_ms)
         return True
 
     def end_of_archive(self, now_ms: int) -> None:
@@ -141,7 +132,7 @@ class Partition:
         context.offset, context.record, context.base = NO_RECORD, None, at
         context.watermark = at + bounds.stream_timeout_ms + bounds.closed_memory_ms
         self._streams.advance(context)
-        self._emit(now_ms)
+        self._emit(None, None, now_ms)
 
     def take(self) -> list[Outgoing]:
         """What is to be published since the last call, in order."""
@@ -165,25 +156,37 @@ class Partition:
         """True where new settings wait for room in the metadata (logged by the owner)."""
         return not self.rebuilding and self._context.bounds != self._configured
 
-    # -- one record
+    # -- records
 
-    def _read(self, record: Record, context: Context) -> Unreadable | None:
-        """Advance the watermark, expire, then read the record (rule 20)."""
-        context.record, context.offset = record, record.offset
-        context.base = watermark = context.watermark
-        if record.timestamp > watermark:
-            context.watermark = watermark = record.timestamp
-        streams = self._streams
-        if watermark >= streams.timetable.soonest:
-            streams.advance(context)
-        decoded = decode(record.value)
-        key = record.key
-        if type(decoded) is Event and key is not None:
-            self._responses.read(streams.touch(key, context), decoded, context)
-            return None
-        if isinstance(decoded, Unreadable):
-            return decoded
-        return self._read_parts(record, decoded, context)
+    def _run(self, records: Sequence[Record], now_ms: int) -> None:
+        """For each record: advance the watermark, expire, then read it (rule 20).
+
+        The loop has the common event in it, one event of a stream that is known, and calls nothing for it that can be spared.
+        """
+        context, streams = self._context, self._streams
+        read, by_key, timetable = self._responses.read, streams.by_key, streams.timetable
+        for record in records:
+            key, timestamp = record.key, record.timestamp
+            context.record, context.offset = record, record.offset
+            context.base = watermark = context.watermark
+            if timestamp > watermark:
+                context.watermark = watermark = timestamp
+            if watermark >= timetable.soonest:
+                streams.advance(context)
+            decoded = decode(record.value)
+            unreadable = None
+            if type(decoded) is Event and key is not None and (stream := by_key.get(key)) is not None and not streams.crowded:
+                by_key.move_to_end(key)
+                stream.last = watermark
+                read(stream, decoded, context)
+            elif isinstance(decoded, Unreadable):
+                unreadable = decoded
+            else:
+                unreadable = self._read_parts(record, decoded, context)
+            if context.out or unreadable is not None:
+                self._emit(record, unreadable, now_ms)
+        if records:
+            self.position = records[-1].offset + 1
 
     def _read_parts(self, record: Record, decoded: Event | list[Part], context: Context) -> Unreadable | None:
         name = stream_id(record.key, record.headers, context.bounds.key_header, decoded)
@@ -206,14 +209,18 @@ class Partition:
                     context.tally.mislabelled += 1
         return None
 
-    def _emit(self, now_ms: int) -> None:
+    def _emit(self, record: Record | None, unreadable: Unreadable | None, now_ms: int) -> None:
+        """Judge what came out, in order; drop it while the state is only rebuilt."""
         context = self._context
         self._judge.tally = self.tally
-        for candidate in context.out:
+        for candidate in () if self.rebuilding else context.out:
             outgoing = self._judge(candidate, self.topic, self.number, now_ms)
             self.tally.decisions[outgoing.reason] += 1
             self._outbox.append(outgoing)
         context.out.clear()
+        if unreadable is not None and not self.rebuilding:
+            self.tally.dead_letters[unreadable.cause] += 1
+            self._outbox.append(self._judge.dead_letter(record, unreadable, self.topic, self.number))
 
     # -- moves that are no records
 
@@ -227,15 +234,19 @@ class Partition:
 
     def _rebuild(self, records: Sequence[Record], commit: Commit) -> Sequence[Record]:
         """Read records silently up to P; the rest is returned."""
-        for place, record in enumerate(records):
-            if record.offset >= commit.position:
-                self._go_live(commit)
-                return records[place:]
-            self._follow(record.offset)
-            self._read(record, self._context)
-            self._context.out.clear()
-            self.position = record.offset + 1
-        return ()
+        before = bisect_left(records, commit.position, key=lambda record: record.offset)
+        place = 0
+        while self._script and self._script[0][0] < commit.position:  # what happened between two records happens there again
+            until = bisect_left(records, self._script[0][0], key=lambda record: record.offset)
+            if until >= before:
+                break
+            self._run(records[place:until], 0)
+            self._follow(records[until].offset)
+            place = until
+        self._run(records[place:before], 0)
+        if before < len(records):
+            self._go_live(commit)
+        return records[before:]
 
     def _follow(self, offset: int) -> None:
         """Repeat what happened before the record at `offset`, silently."""

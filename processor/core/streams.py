@@ -23,7 +23,7 @@ class Streams:
         self.by_key: OrderedDict[bytes, Stream] = OrderedDict()
         """The one with the latest record last. (A plain dict looks for its first entry among all that left before.)"""
         self.timetable = Timetable(bounds)
-        self._crowded = False
+        self.crowded = False
         """Other settings came into force: there may be more keys than they allow."""
 
     def advance(self, ctx: Context) -> None:
@@ -41,7 +41,7 @@ class Streams:
     def adopt(self, bounds: Bounds) -> None:
         """Go on under other settings: how long something stays known follows the settings in force."""
         self.timetable.reset(bounds, self.by_key.values())
-        self._crowded = True
+        self.crowded = True
 
     def touch(self, key: bytes, ctx: Context) -> Stream:
         """The stream of a record; past `max_streams` the one silent longest goes as a whole, its open calls as `limit`."""
@@ -52,13 +52,13 @@ class Streams:
         else:
             self.by_key.move_to_end(key)
             stream.last = ctx.watermark
-            if self._crowded:
+            if self.crowded:
                 self._make_room(ctx)
         return stream
 
     def _make_room(self, ctx: Context) -> None:
         """Keys count while they have a record within stream_timeout + closed_memory; it is only looked at where it matters."""
-        self._crowded = False
+        self.crowded = False
         latest = ctx.watermark - ctx.bounds.stream_timeout_ms - ctx.bounds.closed_memory_ms
         while next(iter(self.by_key.values())).last <= latest:
             self.by_key.popitem(last=False)
