@@ -12,10 +12,10 @@ from typing import Any
 from msgspec import MsgspecError, json
 
 from processor.core import forms, slow_json, sse
+from processor.core.event_types import EVENT_TYPES, RESPONSE_FAILED, TERMINAL_TYPES
 from processor.core.events import Decoded, Event, Item, Journal, Mislabelled, Part, Unreadable, WholeResponse
 from processor.core.reasons import Cause
 from processor.core.slow_json import MAX_DEPTH, NotReadableError
-from processor.core.vocabulary import EVENT_TYPES, RESPONSE_FAILED, TERMINAL_TYPES
 
 _BRACE, _BRACKET = b"{["
 _SHALLOW_BYTES = 2 * MAX_DEPTH
@@ -43,7 +43,7 @@ def decode(value: bytes | None) -> Decoded:
         except (MsgspecError, RecursionError):
             return _slow(value)
         if event.item is None and event.response is None and len(value) <= _SHALLOW_BYTES:
-            if event.type in EVENT_TYPES and event.specversion is None:
+            if event.specversion is None:
                 return event  # the common case has nothing left to look at
         elif (settled := _known(event, value)) is not None:
             return settled
@@ -97,7 +97,7 @@ def _fast_event(value: bytes) -> Event | None:
 
 def _known(event: Event, value: bytes) -> Event | None:
     """Whether the typed decoder may speak for an event: a known type, no envelope, not nested too deep."""
-    if event.type not in EVENT_TYPES or event.specversion is not None:
+    if event.specversion is not None:
         return None
     if len(value) > _SHALLOW_BYTES and slow_json.too_deep(value):
         return None
@@ -113,7 +113,7 @@ def _fast_events(value: bytes) -> Event | list[Part] | None:
     except (MsgspecError, RecursionError):
         return None
     for event in events:
-        if event.type not in EVENT_TYPES or event.specversion is not None:
+        if event.specversion is not None:
             return None
         if (event.item is not None or event.response is not None) and _settled(event) is None:
             return None

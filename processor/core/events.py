@@ -4,10 +4,11 @@ Fields typed `Any` hold whatever JSON was there: judging a wrong-typed name or s
 error. Null and absent are the same (`None`), as rule 7 has it.
 """
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Raw, Struct
 
+from processor.core.event_types import EVENT_TYPES
 from processor.core.reasons import Cause
 
 if TYPE_CHECKING:
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
 else:
     # msgspec reads `Raw | None` as null only and refuses everything else, so it is told plain Raw; decode turns null to None.
     JsonText = Raw
+
+if TYPE_CHECKING:
+    EventType: TypeAlias = str
+    """Name of an event; any text, where the slow reader made the event."""
+else:
+    # The typed decoder refuses other names, and hands over one string object a name: look-ups find its hash made.
+    EventType = Literal[tuple(sorted(EVENT_TYPES))]
 
 
 class Item(Struct, gc=False):
@@ -53,7 +61,7 @@ class ResponseBody(Struct, gc=False):
 class Event(Struct, gc=False):
     """One streaming event."""
 
-    type: str
+    type: EventType
     sequence_number: Any = None
     """Rule 12; anything but an integer says nothing."""
     output_index: Any = None

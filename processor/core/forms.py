@@ -8,10 +8,11 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, TypeAlias
 
+from processor.core.event_types import EVENT_TYPES, RESPONSE_CREATE
 from processor.core.events import Event, Item, Journal, Part, Request, ResponseBody, WholeResponse
 from processor.core.reasons import Cause
 from processor.core.slow_json import NotReadableError, raw
-from processor.core.vocabulary import EVENT_TYPES, ITEM_TYPES, RESPONSE_CREATE
+from processor.core.vocabulary import ITEM_TYPES
 
 Object: TypeAlias = dict[str, Any]
 Unwrap: TypeAlias = Callable[[Object], list[Part]]

@@ -7,12 +7,13 @@ what came and `terminal` how a response ended, and keeps the book in `streams`.
 from collections.abc import Callable
 
 from processor.core import assemble, echo, numbers
+from processor.core.event_types import EVENT_TYPES
 from processor.core.events import Event, Request, ResponseBody, WholeResponse
 from processor.core.machine import Input, State
 from processor.core.state import Context, Known, Response, Stream
 from processor.core.streams import Streams
 from processor.core.terminal import end, end_unlisted
-from processor.core.vocabulary import EVENT_TYPES, Kind, event_label
+from processor.core.vocabulary import Kind, event_label
 
 _ITEM_EVENTS: dict[str, Callable[[Response, Event, Context], None]] = {
     "response.function_call_arguments.delta": assemble.append,

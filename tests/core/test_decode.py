@@ -8,11 +8,12 @@ import pytest
 from msgspec import Raw
 
 from processor.core.decode import decode, needs_stream, stream_id
+from processor.core.event_types import EVENT_TYPES, TERMINAL_TYPES
 from processor.core.events import Decoded, Event, Item, Journal, Part, Request, Unreadable, WholeResponse
 from processor.core.forms import MAX_BATCHES
 from processor.core.reasons import Cause
 from processor.core.slow_json import MAX_DEPTH, too_deep
-from processor.core.vocabulary import EVENT_TYPES, ITEM_TYPES, TERMINAL_TYPES, Kind, item_kind, item_label, journal_kind
+from processor.core.vocabulary import ITEM_TYPES, Kind, item_kind, item_label, journal_kind
 
 CALL: dict[str, Any] = {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}", "status": "completed"}
 OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "sunny"}

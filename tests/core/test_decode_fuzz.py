@@ -12,9 +12,9 @@ from msgspec import Raw, Struct, structs
 
 from processor.core import decode as subject
 from processor.core.decode import decode, needs_stream, stream_id
+from processor.core.event_types import EVENT_TYPES
 from processor.core.events import Decoded, Event, Unreadable
 from processor.core.reasons import Cause
-from processor.core.vocabulary import EVENT_TYPES
 
 SUITE = Path(__file__).parents[3] / "shared" / "suites" / "json-parsing" / "test_parsing"
 
