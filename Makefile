@@ -48,6 +48,7 @@ bench: setup ## Measure callgate against the cost of reading alone (some minutes
 
 docs: setup ## Draw the generated pages of docs/ again
 	$(BIN)/python -m processor.docs
+	$(BIN)/python -m tests.quirks
 
 format: setup ## Put the code into the one format
 	$(BIN)/ruff format $(CODE)
