@@ -6,7 +6,7 @@ what came and `terminal` how a response ended, and keeps the book in `streams`.
 
 from collections.abc import Callable
 
-from processor.core import assemble, echo, numbers
+from processor.core import assemble, echo, numbers, plain
 from processor.core.event_types import EVENT_TYPES
 from processor.core.events import Event, Request, ResponseBody, WholeResponse
 from processor.core.machine import Input, State
@@ -230,7 +230,11 @@ class Responses:
     def _end(self, stream: Stream, known: Known, body: ResponseBody | None, fact: Input, ctx: Context) -> None:
         if known.open is not None:
             echo.absorb(known.open, body)
-            end(known.open, body.output if body is not None else None, fact, ctx)
+            output = body.output if body is not None else None
+            if fact is Input.RELEASED and plain.agrees(known.open, output):
+                end_unlisted(known.open, fact, ctx)
+            else:
+                end(known.open, output, fact, ctx)
         self.streams.close(stream, known, terminal=True)
 
 
