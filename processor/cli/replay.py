@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from processor.adapters.archive import Archive, ArchivedRecord
-    from processor.adapters.replay import Report
+    from processor.adapters.replay import Report, Suggestions
+    from processor.app import Core
 
 EXAMPLES = """Examples:
 
@@ -26,7 +27,8 @@ EXAMPLES = """Examples:
 
 Lines are those of `kcat -J` (`topic`, `partition`, `offset`, `ts`, `headers`, `key`, `payload`; what is missing is counted up,
 `payload_base64` holds bytes that are no text), or plain events, which take the file's name as their key, or a raw
-Server-Sent-Events text. Exit code `0` when it ran, whatever was decided.
+Server-Sent-Events text. `--suggest` reads everything once more for each tolerance that is not set, and says how many calls
+each of them, by itself, would have let through. Exit code `0` when it ran, whatever was decided.
 """
 
 
@@ -43,6 +45,9 @@ def replay(
     keep_open: Annotated[
         bool, typer.Option("--keep-open", help="Leave open at the end what is open, instead of rejecting it with `timeout`.")
     ] = False,
+    suggest: Annotated[
+        bool, typer.Option("--suggest", help="Say which tolerances would have let calls through (takes several times as long).")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary.")] = False,
 ) -> None:
     """Send archived topics or files through the same core as `run`, and write what it decides."""
@@ -56,6 +61,7 @@ def replay(
     _keep_apart(files, decisions, dead_letters)
     archive = Archive(settings.topics.events)
     report = Report()
+    suggestions = _suggestions(core) if suggest else None
     began = time.monotonic()
     terminal = console(error=True)
     with (
@@ -63,12 +69,26 @@ def replay(
         _output(dead_letters) as dead,
         _progress(terminal, archive, files) as records,
     ):
-        for outgoing in through(records, core.partition, lambda: int(time.time() * 1000), keep_open=keep_open):
+        for outgoing in through(records, core.partition, _now_ms, keep_open=keep_open, suggestions=suggestions):
             for each in outgoing:
                 report.add(each)
             write(outgoing, decided, dead)
     if not quiet:
         _summary(terminal, archive, report, time.monotonic() - began)
+        _suggest(terminal, report, suggestions)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+def _suggestions(core: "Core") -> "Suggestions":
+    """Make one core for each tolerance that is not in force."""
+    from processor.adapters.replay import Suggestions  # noqa: PLC0415 - as above
+    from processor.core.limits import TOLERANCES  # noqa: PLC0415 - as above
+
+    others = [name for name in TOLERANCES if name not in core.settings.tolerate]
+    return Suggestions({name: core.tolerating((name,)).partition for name in others})
 
 
 def _keep_apart(files: list[str], *outputs: str | None) -> None:
@@ -148,3 +168,20 @@ def _summary(terminal: "Console", archive: "Archive", report: "Report", seconds:
     )
     if archive.renumbered:
         terminal.print(f"[yellow]{archive.renumbered} records had an offset that did not rise; it was counted up instead.[/]")
+
+
+def _suggest(terminal: "Console", report: "Report", suggestions: "Suggestions | None") -> None:
+    """Say what tolerances would have let through; where nobody asked, tell those who look that they can."""
+    from processor.core.reasons import Reason  # noqa: PLC0415 - as above
+
+    rejected = report.decisions.total() - report.decisions[Reason.OK]
+    if suggestions is None:
+        if rejected and terminal.is_terminal:
+            terminal.print("Add --suggest to see which tolerances would have let calls through.", style="dim")
+        return
+    found = suggestions.found()
+    for each in found:
+        lost = f", and reject {each.lost} that {'are' if each.lost > 1 else 'is'} approved now" if each.lost else ""
+        terminal.print(f'{each.approved} would pass with [cyan]tolerate = \\["{each.tolerance}"][/]{lost}.', soft_wrap=True)
+    if rejected and not found:
+        terminal.print("No tolerance by itself would have let a call through.")
