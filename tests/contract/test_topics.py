@@ -1,0 +1,78 @@
+"""The topics on a real broker: made as they must be, and what is not is said in one sentence each."""
+
+import asyncio
+import dataclasses
+import secrets
+
+import pytest
+
+from processor.adapters import topics
+from processor.adapters.offset_fetch import Reader
+from processor.errors import Unfit
+from processor.settings import Kafka, Settings, Topics
+from tests.conftest import MakeTopic
+from tests.contract.kit import Lines, make_settings, with_reader
+
+
+def test_what_is_missing_is_made_as_it_must_be(bootstrap: str) -> None:
+    """Design section 7: topics are configured when they are made; after that the check finds nothing, and makes nothing."""
+    mark = secrets.token_hex(4)
+    names = Topics(events=f"e-{mark}", approved=f"a-{mark}", rejected=f"r-{mark}", dead_letter=f"d-{mark}", partitions=3)
+    settings = Settings(topics=names, kafka=Kafka(bootstrap_servers=(bootstrap,)), arguments="include")
+
+    async def work(reader: Reader, _: Lines) -> None:
+        before = await topics.check(reader, settings)
+        assert [finding.stops for finding in before] == [True] * 4
+        # Asking must not make them, whatever the broker is set to.
+        assert len(await topics.create(reader, settings)) == 4
+        while findings := await topics.check(reader, settings):
+            assert all("is missing" in finding.sentence for finding in findings)
+        assert await topics.create(reader, settings) == []
+
+    asyncio.run(with_reader(settings, work))
+
+
+@pytest.mark.parametrize(
+    ("config", "word"),
+    [({"cleanup.policy": "compact"}, "compacted"), ({"retention.ms": "60000"}, "retention.ms")],
+)
+def test_an_input_that_loses_records_stops_the_start(
+    bootstrap: str, make_topic: MakeTopic, config: dict[str, str], word: str
+) -> None:
+    """A rebuild reads the log again: an input that is compacted or kept too short is refused by name."""
+    settings = make_settings(bootstrap, make_topic)
+    bad = make_topic("bad", config=config)
+    settings = dataclasses.replace(settings, topics=dataclasses.replace(settings.topics, events=bad))
+
+    async def work(reader: Reader, _: Lines) -> None:
+        with pytest.raises(Unfit, match=word):
+            await topics.require(reader, settings)
+
+    asyncio.run(with_reader(settings, work))
+
+
+def test_producers_clocks_are_warned_of(bootstrap: str, make_topic: MakeTopic) -> None:
+    """Section 7: a producer with a wrong clock must not expire everybody; the start says so, and goes on."""
+    settings = make_settings(bootstrap, make_topic)
+    clocks = make_topic("clocks")
+    settings = dataclasses.replace(settings, topics=dataclasses.replace(settings.topics, events=clocks))
+
+    async def work(reader: Reader, _: Lines) -> None:
+        (finding,) = await topics.require(reader, settings)
+        assert "LogAppendTime" in finding.sentence
+
+    asyncio.run(with_reader(settings, work))
+
+
+def test_outputs_must_match_the_input(bootstrap: str, make_topic: MakeTopic) -> None:
+    """Equally many partitions, and room for the largest decision: else a decision could not be published."""
+    settings = make_settings(bootstrap, make_topic)
+    small = make_topic("small", partitions=2)
+    settings = dataclasses.replace(settings, topics=dataclasses.replace(settings.topics, approved=small))
+
+    async def work(reader: Reader, _: Lines) -> None:
+        sentences = [finding.sentence for finding in await topics.check(reader, settings) if finding.stops]
+        assert any("partitions" in sentence for sentence in sentences)
+        assert any("max.message.bytes" in sentence for sentence in sentences)
+
+    asyncio.run(with_reader(settings, work))
