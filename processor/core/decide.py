@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from processor.core.approval import Form, approve
 from processor.core.arguments import compact
 from processor.core.candidate import Candidate
 from processor.core.canonical import canonical, sha256
@@ -97,12 +98,28 @@ class Decider:
         self.tally = Tally()
         self._arguments = gate.settings.arguments
         self._max_bytes = gate.settings.max_decision_bytes
+        self._max_plain_bytes = self._max_bytes // 2
+        """A larger one is measured with its headers."""
         self._stamp_event = Stamps()
         self._stamp_decided = Stamps()
 
     def __call__(self, candidate: Candidate, topic: str, partition: int, now_ms: int) -> Outgoing:
         """Judge one call, count it, and encode its decision."""
         verdict = self.gate.judge(candidate)
+        if verdict.plain:
+            times = self._stamp_event(candidate.event_time), self._stamp_decided(now_ms)
+            try:
+                if verdict.form is None:
+                    verdict.form = Form(candidate, verdict)
+                written = approve(candidate, verdict.form, topic, partition, times, self._max_plain_bytes)
+                if written is not None:
+                    return written
+            except (UnicodeEncodeError, TypeError):
+                pass
+        return self.write(candidate, verdict, topic, partition, now_ms)
+
+    def write(self, candidate: Candidate, verdict: Verdict, topic: str, partition: int, now_ms: int) -> Outgoing:
+        """Count a judged call and encode its decision, whatever it is."""
         value, size = self._encode(candidate, verdict, topic, partition, now_ms)
         if verdict.reason is Reason.OK and size > self._max_bytes:
             verdict = Verdict(

@@ -48,6 +48,11 @@ class Tool(Struct, frozen=True, kw_only=True):
     file: str
     """Where it was declared; empty for in-band tools."""
 
+    def passes(self) -> IsValid:
+        """All of its engines as one; it may raise, for callers that fall back on the others then."""
+        quick, second = self.quick, self.second
+        return quick if second is None else lambda value: quick(value) and second(value)
+
     def explain(self, value: Any) -> tuple[Flaw, ...]:
         """Places where a value does not fit."""
         return self.flaws.flaws(value)

@@ -3,7 +3,7 @@
 Owns these two values. It judges nothing.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -88,3 +88,7 @@ class Verdict(Struct, kw_only=True):
     """The two engines disagree on it."""
     unknown_choices: int = 0
     """Values of tool_choice that nobody knows."""
+    plain: bool = False
+    """An approval with nothing else to say, the same object for all such calls of its tool."""
+    form: Any = None
+    """For whoever writes decisions: what it has prepared for a plain approval."""

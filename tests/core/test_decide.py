@@ -272,3 +272,30 @@ def test_any_call_can_be_written(policy: str, **changes: Any) -> None:
     assert value["stream"] == changes["stream"]
     if not any("\ud800" <= mark <= "\udfff" for mark in json.dumps(value, ensure_ascii=False)):
         DECISION.validate(value)
+
+
+@given(
+    call_id=st.text(min_size=1, max_size=20),
+    response_id=st.none() | st.text(max_size=20),
+    stream=st.none() | st.text(max_size=20),
+    model=st.none() | st.text(max_size=10),
+    item_id=st.none() | st.text(max_size=10) | st.just({"no": "text"}),
+    salt=st.sampled_from(["", "x"]),
+    namespace=st.none() | st.just("crm"),
+    name=st.text(min_size=1, max_size=10) | st.just('%"{}'),
+    note=st.text(max_size=30),
+    traceparent=st.none() | st.just(b"00-ab"),
+    event_time=st.sampled_from([NOW_MS, -1]),
+)
+def test_a_plain_approval_is_the_same_record(note: str, **changes: Any) -> None:
+    """The approval that is written at once is, to the byte, the one that is made of all its fields."""
+    tool = {"type": "function", "name": changes["name"], "parameters": {"properties": {"note": {"type": "string"}}}}
+    decider = Decider(gate(registry(tool, namespace=changes["namespace"])))
+    call = candidate(**changes, arguments=json.dumps({"note": note}, ensure_ascii=len(note) % 2 == 0))
+    first, second = (decider(call, "responses.events", 3, NOW_MS) for _ in range(2))
+    assert first.reason == "ok"
+    assert (first.route, first.key, first.value, first.headers) == (second.route, second.key, second.value, second.headers)
+    plain = decider.gate.judge(call)
+    assert plain.plain
+    whole = decider.write(call, plain, "responses.events", 3, NOW_MS)
+    assert second == whole
