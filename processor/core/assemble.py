@@ -10,9 +10,9 @@ from typing import Any
 from processor.core import settle
 from processor.core.agree import claim, claim_final, content
 from processor.core.events import Event, Item
-from processor.core.machine import TABLE, UNFINISHED, Action, Input, State
+from processor.core.machine import OPEN_ON_THE_WIRE, TABLE, UNFINISHED, Action, Input, State
 from processor.core.state import ITEM_BYTES, Call, Context, Response
-from processor.core.text import halves, utf8_bytes
+from processor.core.text import filled, halves, utf8_bytes
 from processor.core.vocabulary import Kind, item_kind, item_label
 
 DECIDABLE = frozenset({Kind.CALL, Kind.NAMESPACED, Kind.ACTION})
@@ -85,17 +85,11 @@ def finish(response: Response, event: Event, ctx: Context) -> None:
         return
     index = _index(event)
     call = _belongs(response, index, item)
-    if call is None:
-        before = None if index is None else response.latest.get(index)
-        move = TABLE[before.state if before else State.ABSENT][Input.FINISHED]
-        if move.action is Action.COUNT_LATE and before:
-            before.state = move.state
-            settle.name_limited(response, before, item)
-            ctx.tally.late += 1
-            return
-        call = take_final(response, None, index, item, ctx)
-    else:
-        take_final(response, call, index, item, ctx)
+    if call is not None and TABLE[call.state][Input.FINISHED].action is Action.COUNT_LATE:
+        settle.finish_limited(response, call, item)
+        ctx.tally.late += 1
+        return
+    call = take_final(response, call, index, item, ctx)
     if call is not None and ctx.bounds.release == "item":
         settle.conclude(response, call, Input.RELEASED, ctx)
 
@@ -108,22 +102,24 @@ def take_final(
     `listed`: an entry of the terminal event, whose place is no output index. Returns None where the piece repeats a call
     of this response that is finished already (rules 8 and 9).
     """
-    if type(item.call_id) is str and item.call_id:
-        repeats = _repeats(response.finished.get(item.call_id, ()), item, ctx)
+    if filled(item.call_id):
+        uses = response.finished.get(item.call_id, [])
     else:
-        alike = [c for c in response.items if c.index == index and c.final and not c.call_ids] if not listed else []
-        repeats = _repeats(alike, item, ctx)
+        uses = [c for c in response.items if c.index == index and c.final and not c.call_ids and not listed]
+    repeated = _repeated(call, uses, item, ctx)
+    if repeated is not None:
+        if call is not None:
+            call.state, call.absorbed, call.deltas = State.DECIDED, True, []
+        if index is not None and not listed and response.latest.get(index) is call:  # the index is closed by what it repeats
+            response.latest[index] = repeated
+            response.highest_index = max(response.highest_index, index)
+        return None
     over = False
     if call is None:
-        if repeats and (listed or not any(use.conflict for use in response.finished.get(item.call_id, ()))):
-            return None
         call = _begin(response, None if listed else index, State.OPEN, ctx)
         call.index = index
-        if repeats:  # it keeps its place among the items of its type
-            call.state, call.absorbed, call.type, call.kind = State.DECIDED, True, item.type, item_kind(item)
-            return None
         over = _identify(response, call, item, ctx)
-    elif not repeats and _is_news(call, item):
+    elif _is_news(call, item):
         over = _identify(response, call, item, ctx)
     call.state = TABLE[call.state][Input.FINISHED].state
     if call.kind not in DECIDABLE:
@@ -132,9 +128,6 @@ def take_final(
     call.traceparent, call.tracestate = settle.trace(ctx)
     _check_calls(response, call, ctx, over=over)
     if over:
-        return call
-    if repeats:
-        call.absorbed = True
         return call
     # The id that it is published under and the one that it ends with: where they differ it is in conflict, and neither may
     # come back as another call's (rules 6 and 9).
@@ -151,15 +144,17 @@ def _is_news(call: Call, item: Item) -> bool:
     return call.state is State.EARLY or (kind is not call.kind and (call.kind not in DECIDABLE or kind is Kind.CALL))
 
 
-def _repeats(uses: Sequence[Call], item: Item, ctx: Context) -> bool:
-    """Whether a final piece tells nothing new of its call_id: no content of its own, or the same content again."""
+def _repeated(call: Call | None, uses: Sequence[Call], item: Item, ctx: Context) -> Call | None:
+    """The use of its call_id of which a final piece tells nothing new: it has no content of its own, or the same."""
+    if call is not None and any(call_id != item.call_id for call_id in call.call_ids):
+        return None  # announced under another call_id: that one needs its decision (rule 1)
     if any(use.conflict or use.final is None for use in uses):
         ctx.tally.late += 1
-        return True
-    if any(_same(use, item, ctx) for use in uses):
+        return uses[0]
+    same = next((use for use in uses if _same(use, item, ctx)), None)
+    if same is not None:
         ctx.tally.repeats += 1
-        return True
-    return False
+    return same
 
 
 def _same(call: Call, item: Item, ctx: Context) -> bool:
@@ -200,8 +195,8 @@ def _check_calls(response: Response, call: Call, ctx: Context, *, over: bool) ->
 
 
 def _open_at(response: Response, index: int | None) -> list[Call]:
-    """Open items of an index, the latest last; a limited one is still open on the wire, but takes nothing more."""
-    return [c for c in response.items if c.index == index and c.state in UNFINISHED]
+    """Open items of an index, the latest last."""
+    return [c for c in response.items if c.index == index and c.state in OPEN_ON_THE_WIRE]
 
 
 def _target(response: Response, event: Event, fact: Input, ctx: Context) -> Call | None:
@@ -215,10 +210,10 @@ def _target(response: Response, event: Event, fact: Input, ctx: Context) -> Call
         if call is None:
             call = _begin(response, index, State.ABSENT, ctx)
             call.state = TABLE[State.ABSENT][fact].state
-        elif call.state not in UNFINISHED:
+        elif call.state not in OPEN_ON_THE_WIRE:
             older = _open_at(response, index)
             call = older[-1] if older else None
-    if call is None or call.kind not in DECIDABLE:
+    if call is None or call.kind not in DECIDABLE or call.state is State.LIMITED:
         ctx.tally.late += 1
         return None
     return call
@@ -227,12 +222,12 @@ def _target(response: Response, event: Event, fact: Input, ctx: Context) -> Call
 def _belongs(response: Response, index: int | None, item: Item) -> Call | None:
     """The open item that a `done` belongs to (rule 1)."""
     if index is None:
-        found = [c for c in response.items if c.state in UNFINISHED and item.call_id in c.call_ids]
+        found = [c for c in response.items if c.state in OPEN_ON_THE_WIRE and item.call_id in c.call_ids]
         return found[-1] if found else None
     latest = response.latest.get(index)
     if latest is None:
         return None
-    if latest.state in UNFINISHED and (not item.call_id or item.call_id in latest.call_ids):
+    if latest.state in OPEN_ON_THE_WIRE and (not item.call_id or item.call_id in latest.call_ids):
         return latest
     others = _open_at(response, index)
     return next((c for c in reversed(others) if item.call_id in c.call_ids), others[-1] if others else None)

@@ -6,6 +6,7 @@ from processor.core.events import Item, Journal
 from processor.core.machine import Input, State
 from processor.core.reasons import Reason
 from processor.core.state import Call, Context, Response
+from processor.core.text import filled
 from processor.core.vocabulary import FUNCTION_CALL_OUTPUT, Kind, item_label, journal_kind
 
 
@@ -25,12 +26,12 @@ def judge(journal: Journal, stream: str | None, ctx: Context) -> None:
 
 def _judge_item(response: Response, place: int, kind: Kind, item: Item, ctx: Context) -> None:
     call = Call(State.DONE, place, kind, response.last)
-    uses = response.finished.get(item.call_id) if type(item.call_id) is str and item.call_id else None
+    uses = response.finished.get(item.call_id) if filled(item.call_id) else None
     if uses is not None and any(content(use.final, ctx.bounds) == content(item, ctx.bounds) for use in uses if use.final):
         ctx.tally.repeats += 1
         return
     claim_final(call, item, ctx.bounds)
-    if type(item.call_id) is str and item.call_id:
+    if filled(item.call_id):
         call.reused = uses is not None
         response.finished.setdefault(item.call_id, []).append(call)
     settle.conclude(response, call, Input.RELEASED, ctx)

@@ -181,6 +181,9 @@ TABLE: tuple[tuple[Move, ...], ...] = tuple(tuple(_ROWS[state][fact] for fact in
 UNFINISHED = frozenset({State.EARLY, State.OPEN, State.ARGUMENTS_DONE})
 """States of an item that is still open."""
 
+OPEN_ON_THE_WIRE = UNFINISHED | {State.LIMITED}
+"""A limited item takes nothing more, but its own pieces still come and must not pass for another's."""
+
 
 def diagram() -> str:
     """Draw the table as a Mermaid state diagram; moves that change nothing but a count are left out."""

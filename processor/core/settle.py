@@ -4,7 +4,6 @@ Owns `conclude`, the one place where a call leaves assembly, and `pass_bound`, w
 """
 
 import hashlib
-from typing import Any
 
 from processor.core.agree import content
 from processor.core.candidate import Candidate
@@ -13,7 +12,8 @@ from processor.core.limits import Bounds
 from processor.core.machine import TABLE, Action, Input
 from processor.core.reasons import Reason
 from processor.core.state import NO_RECORD, Call, Context, Response
-from processor.core.vocabulary import Kind, item_kind
+from processor.core.text import filled
+from processor.core.vocabulary import FUNCTION_CALL, Kind, item_kind
 
 _LONG_CALL_ID = 64
 """Characters that the API's own input takes for a call_id; longer ones are counted, never cut."""
@@ -28,33 +28,36 @@ def conclude(response: Response, call: Call, fact: Input, ctx: Context) -> None:
     if call.absorbed or call.kind is Kind.COUNTED or call.kind is Kind.OUTPUT:
         return
     tolerated = list(call.tolerated)
-    fault, detail = _fault(response, call, move.reason, ctx.bounds, tolerated)
+    if move.action is Action.JUDGE:
+        response.released += 1
+    if move.reason is not None or not _is_plain(response, call):
+        fault, detail = _fault(response, call, move.reason, ctx.bounds, tolerated)
+    else:
+        fault, detail = None, ""
     if response.rotated:
         tolerated.append("response_id_rotates")
     for name in tolerated:
         ctx.tally.tolerated[name] += 1
-    if move.action is Action.JUDGE:
-        response.released += 1
     ctx.out.append(candidate(response, call, fault, detail, tolerated, ctx))
 
 
 def pass_bound(response: Response, call: Call, detail: str, ctx: Context) -> None:
-    """Reject a call as `limit`, at once and before any other reason (rule 18); what comes for it later is late."""
+    """Reject a call as `limit`, at once and before any other reason (rule 18); what comes for it later is late.
+
+    What finished under its call_id before stands and is decided by itself: nothing is decided twice (rule 3).
+    """
     move = TABLE[call.state][Input.BOUND_PASSED]
     if move.action is Action.COUNT_LATE:
         return
     call.state = move.state
-    again = any(other is not call and set(call.call_ids) & set(other.call_ids) for other in response.items)
-    if not again:
-        for call_id in call.call_ids:
-            response.finished.setdefault(call_id, []).append(call)
     call.deltas, call.arguments, call.final = [], None, None
-    if call.absorbed or call.kind is Kind.COUNTED or call.kind is Kind.OUTPUT:
-        return
-    limited = candidate(response, call, Reason.LIMIT, detail, [], ctx)
-    if again:
-        limited.salt = f"limit {call.index}"
-    ctx.out.append(limited)
+    if any(call_id in response.finished for call_id in call.call_ids):
+        call.absorbed = True
+        ctx.tally.late += 1
+    for call_id in call.call_ids:
+        response.finished.setdefault(call_id, [call])
+    if not call.absorbed:
+        ctx.out.append(candidate(response, call, Reason.LIMIT, detail, [], ctx))
 
 
 def candidate(
@@ -96,22 +99,41 @@ def candidate(
     )
 
 
-def name_limited(response: Response, call: Call, item: Item) -> None:
-    """Learn the call_id of a limited call from its late final piece: what else comes under it is late too."""
-    if _text(item.call_id) and item.call_id not in call.call_ids:
+def finish_limited(response: Response, call: Call, item: Item) -> None:
+    """Take no more than the call_id from the final piece of a limited call: what else comes under it is late too."""
+    call.state = TABLE[call.state][Input.FINISHED].state
+    if filled(item.call_id) and item.call_id not in call.call_ids:
         call.call_ids.append(item.call_id)
-        response.finished.setdefault(item.call_id, []).append(call)
+        response.finished.setdefault(item.call_id, [call])
 
 
 def trace(ctx: Context) -> tuple[bytes | None, bytes | None]:
     """`traceparent` and `tracestate` of the record at hand."""
+    if ctx.record is None or not ctx.record.headers:
+        return None, None
     parent = state = None
-    for name, value in ctx.record.headers if ctx.record is not None else ():
+    for name, value in ctx.record.headers:
         if name == "traceparent":
             parent = value
         elif name == "tracestate":
             state = value
     return parent, state
+
+
+def _is_plain(response: Response, call: Call) -> bool:
+    """Whether nothing can be wrong with it here: a quick look at the common case, `_fault` would find nothing either."""
+    final = call.final
+    return (
+        final is not None
+        and final.type == FUNCTION_CALL
+        and final.status == "completed"
+        and call.listed_status is None
+        and not call.conflict
+        and not call.reused
+        and not response.tools_clash
+        and filled(final.call_id)
+        and filled(final.name)
+    )
 
 
 def _fault(
@@ -130,7 +152,7 @@ def _fault(
     status, why = _status(call, ending, bounds, tolerated)
     if status is not None:
         return status, why
-    if final is None or not _text(final.call_id) or not _text(final.name):
+    if final is None or not filled(final.call_id) or not filled(final.name):
         return Reason.IDENTITY, "call_id or name of the final piece is missing or empty"
     if call.reused:
         return Reason.IDENTITY, "call_id was used before in this response for something else"
@@ -161,7 +183,3 @@ def _status(call: Call, ending: Reason | None, bounds: Bounds, tolerated: list[s
     if ending is Reason.STATUS:
         return Reason.STATUS, "its response did not end well"
     return None, ""
-
-
-def _text(value: Any) -> bool:
-    return type(value) is str and value != ""

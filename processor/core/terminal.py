@@ -3,6 +3,7 @@
 Owns rule 4 (which entry is which call), rule 17 (what was cut off) and rule 19 (order of the decisions).
 """
 
+import math
 from typing import Any
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from processor.core.events import Item
 from processor.core.machine import TABLE, UNFINISHED, Action, Input, State
 from processor.core.settle import conclude
 from processor.core.state import Call, Context, Response
-from processor.core.text import join
+from processor.core.text import filled, join
 from processor.core.vocabulary import Kind, item_kind
 
 
@@ -44,7 +45,7 @@ def end_unlisted(response: Response, fact: Input, ctx: Context) -> None:
 
 
 def _end_all(response: Response, fact: Input, cut: list[Call], ctx: Context) -> None:
-    unfinished = {call_id for call in response.items if call.state is State.LIMITED for call_id in call.call_ids}
+    unfinished: set[str] = set()
     for call in response.items:
         published = call.call_ids[0] if call.call_ids else None
         if call.state in UNFINISHED and published is not None:  # rule 3: nothing is decided twice for one call_id
@@ -70,43 +71,43 @@ def _entries(output: list[Item | None] | None, ctx: Context) -> list[_Entry]:
 def _match(response: Response, entries: list[_Entry], ctx: Context) -> None:
     """Say of every entry whose it is: by call_id where it agrees, by place, by call_id, by what it asks for; else its own."""
     # Pieces that no event announced are no call's: they end by themselves (rule 5).
-    items = [c for c in response.items if c.kind in DECIDABLE and c.state is not State.EARLY]
-    rest = streamed = [c for c in items if not c.absorbed]
-    by_id: dict[str, list[_Entry]] = {}
+    streamed = [c for c in response.items if c.kind in DECIDABLE and c.state is not State.EARLY and not c.absorbed]
+    uses: dict[str, list[Call]] = {}
+    for call in streamed:
+        for call_id in call.call_ids:
+            uses.setdefault(call_id, []).append(call)
+    listed: dict[str, list[_Entry]] = {}
     for entry in entries:
-        if type(entry.item.call_id) is str and entry.item.call_id:
-            by_id.setdefault(entry.item.call_id, []).append(entry)
-    by_id = {call_id: own for call_id, own in by_id.items() if any(call_id in c.call_ids for c in streamed)}
+        if filled(entry.item.call_id):
+            listed.setdefault(entry.item.call_id, []).append(entry)
+    settled: set[int] = set()
     for agreeing in (True, False):
-        for call_id, own in by_id.items():
-            uses = [c for c in rest if call_id in c.call_ids]
-            matched = _match_uses(response, uses, own, ctx, agreeing=agreeing)
-            rest = [c for c in rest if not any(c is m for m in matched)]
+        for call_id, own in listed.items():
+            left = [c for c in uses.get(call_id, ()) if id(c) not in settled]
+            settled.update(_match_uses(response, left, own, ctx, agreeing=agreeing))
         if agreeing:
-            matched = _match_places(response, items, rest, entries, ctx)
-            rest = [c for c in rest if not any(c is m for m in matched)]
-    if rest:
-        _match_requests(response, rest, [e for e in entries if e.item.call_id and e.item.call_id not in by_id], ctx)
+            settled.update(_match_places(response, streamed, settled, entries, ctx))
+    _match_requests(response, [c for c in streamed if id(c) not in settled], entries, ctx)
     for entry in entries:
         if not entry.used:
-            own = by_id.get(entry.item.call_id, []) if type(entry.item.call_id) is str else []
-            twins = [e for e in own if e.used and content(e.item, ctx.bounds) == content(entry.item, ctx.bounds)]
+            named = listed[entry.item.call_id] if filled(entry.item.call_id) else []
+            twin = next((e for e in named if e.used and content(e.item, ctx.bounds) == content(entry.item, ctx.bounds)), None)
             entry.used = True
-            entry.call = twins[0].call if twins else take_final(response, None, entry.place, entry.item, ctx, listed=True)
+            entry.call = twin.call if twin else take_final(response, None, entry.place, entry.item, ctx, listed=True)
 
 
-def _match_uses(response: Response, uses: list[Call], own: list[_Entry], ctx: Context, *, agreeing: bool) -> list[Call]:
+def _match_uses(response: Response, uses: list[Call], own: list[_Entry], ctx: Context, *, agreeing: bool) -> list[int]:
     """Each streamed use of one call_id must agree with an entry; returns the uses that are settled."""
     settled = []
     for use in uses:
         entry = next((e for e in own if not e.used and not (agreeing and _contradicts(use, e.item, ctx))), None)
+        if entry is None and agreeing:
+            continue
         if entry is not None:
             _list(response, use, entry, ctx)
-        elif agreeing or use.state is not State.DONE:
-            continue
-        else:
+        elif use.state is State.DONE:
             use.conflict = use.conflict or "no entry of the terminal event agrees with it"
-        settled.append(use)
+        settled.append(id(use))
     return settled
 
 
@@ -114,26 +115,27 @@ def _contradicts(use: Call, item: Item, ctx: Context) -> bool:
     return use.final is None or bool(differences(use, item, ctx.bounds))
 
 
-def _match_places(response: Response, items: list[Call], rest: list[Call], entries: list[_Entry], ctx: Context) -> list[Call]:
+def _match_places(
+    response: Response, streamed: list[Call], settled: set[int], entries: list[_Entry], ctx: Context
+) -> list[int]:
     """An entry without a call_id is the streamed item of its type at its place among them."""
+    by_type: dict[Any, list[Call]] = {}
+    for call in sorted(streamed, key=lambda c: math.inf if c.index is None else c.index):
+        by_type.setdefault(repr(call.type), []).append(call)
     matched = []
     for entry in entries:
-        if entry.used or entry.item.call_id:
-            continue
-        place = [e for e in entries if e.item.type == entry.item.type].index(entry)
-        alike = sorted((c for c in items if c.type == entry.item.type), key=lambda c: -1 if c.index is None else c.index)
-        if place < len(alike) and alike[place].absorbed:
-            entry.used = True
-        elif place < len(alike) and any(alike[place] is c for c in rest):
-            matched.append(alike[place])
-            _list(response, alike[place], entry, ctx)
+        alike = by_type.get(repr(entry.item.type))
+        here = alike.pop(0) if alike else None  # entries with a call_id have their places too
+        if here is not None and not entry.used and not filled(entry.item.call_id) and id(here) not in settled:
+            matched.append(id(here))
+            _list(response, here, entry, ctx)
     return matched
 
 
 def _match_requests(response: Response, calls: list[Call], entries: list[_Entry], ctx: Context) -> None:
     """A call listed with its name and arguments under another call_id, or that had none: one decision (rule 4)."""
     for call in calls:
-        entry = next((e for e in entries if not e.used and _same_request(call, e.item, ctx)), None)
+        entry = next((e for e in entries if not e.used and filled(e.item.call_id) and _same_request(call, e.item, ctx)), None)
         if entry is None:
             continue
         entry.used, entry.call = True, call
@@ -141,7 +143,7 @@ def _match_requests(response: Response, calls: list[Call], entries: list[_Entry]
             continue
         if not call.call_ids:
             pass  # the entry names it
-        elif "call_id_renamed" in ctx.bounds.tolerate:
+        elif "call_id_renamed" in ctx.bounds.tolerate and entry.item.call_id not in response.finished:
             call.renamed = entry.item.call_id
             call.call_ids.append(entry.item.call_id)
             call.tolerated.append("call_id_renamed")

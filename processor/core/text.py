@@ -1,5 +1,12 @@
 """Text as the wire has it: UTF-8 sizes, and surrogate halves that only fit together once fragments are joined."""
 
+from typing import Any, TypeGuard
+
+
+def filled(value: Any) -> TypeGuard[str]:
+    """Whether a field says something: a text that is not empty."""
+    return type(value) is str and value != ""
+
 
 def utf8_bytes(text: str) -> int:
     """Bytes of a text in UTF-8; a lone surrogate counts three, as its escape would be read."""

@@ -18,6 +18,7 @@ from tests.oracle.use import (
     anonymous,
     contradicts,
     disagree,
+    same_entry,
     same_id,
     says,
     take,
@@ -33,8 +34,6 @@ ITEM_EVENTS = (
 )
 LIFECYCLE = ("response.created", "response.queued", "response.in_progress")
 TERMINAL = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
-BEFORE = -1
-"""Index of what was decided before an unnumbered stream was started again: nothing belongs to it any more."""
 LATE = "late"
 """What is used up under a call_id that was rejected for `conflict` or `limit`: it has no content (rule 9)."""
 
@@ -102,6 +101,8 @@ class Reading:
         self.choices: list[Any] = []
         self.parallel = True
         self.highest_index = -1
+        self.last_at: dict[int | None, Use] = {}
+        """By index, what came last there; what a repeat repeats, where it was one."""
         self.calls_seen: list[Use] = []
         if response.request is not None:
             self._controls(response.request)
@@ -153,7 +154,8 @@ class Reading:
             if data.get("again"):
                 self.uses = [u for u in self.uses if u.decided]
                 for use in self.uses:
-                    use.index = BEFORE
+                    use.before_restart = True
+                self.last_at, self.highest_index = {}, -1
                 self.calls_seen = [u for u in self.calls_seen if u.decided]
             self._controls(data.get("response") or {})
         elif kind == "response.output_item.added":
@@ -186,61 +188,75 @@ class Reading:
             self.parallel = False
 
     def _open(self, index: int | None) -> list[Use]:
-        return [u for u in self.uses if u.index == index and u.done is None]
+        return [u for u in self.uses if u.index == index and u.done is None and not u.before_restart]
 
     def _latest(self, index: int | None) -> Use | None:
         """Where a delta goes: the latest open item; nowhere on a closed index; else kept for the item to come (rule 2)."""
         opened = self._open(index)
         if opened:
             return opened[-1]
-        if any(u.index == index for u in self.uses):
+        if index in self.last_at:
             return None
-        self.uses.append(Use(index))
-        return self.uses[-1]
+        return self._begin(index)
+
+    def _begin(self, index: int | None) -> Use:
+        use = self.last_at[index] = Use(index)
+        self.uses.append(use)
+        return use
 
     def _added(self, event: Event, index: int | None, item: Json) -> None:
         opened = self._open(index)
-        if opened and not opened[-1].identified:
+        if opened and not opened[-1].identified and not opened[-1].limited:
             use = opened[-1]
         elif opened and "added_again" in self.bounds.tolerate and same_id(opened[-1], item):
             use = opened[-1]
             use.before, use.deltas, use.spoiled = [], [], False
         else:
-            use = Use(index)
+            use = self._begin(index)
             for other in opened:
                 other.spoiled = use.spoiled = True
-            self.uses.append(use)
         use.identified = True
         use.before.append(dict(item))
         self._count(use, event.token)
 
     def _done(self, event: Event, index: int | None, item: Json) -> None:
         call_id = item.get("call_id")
-        opened = [u for u in self.uses if u.done is None] if index is None else self._open(index)
+        opened = [u for u in self.uses if u.done is None and not u.before_restart] if index is None else self._open(index)
         named = [u for u in opened if call_id and call_id in u.ids]
         if named:
             use = named[-1]
         elif opened and index is not None:
             use = opened[-1]
         else:
-            use = Use(index)
-            self.uses.append(use)
+            use = self._begin(index)
+        if use.limited:  # Late; its call_id is used up by what was decided.
+            use.done = dict(item)
+            self._use_up(use)
+            return
         use.identified = True
         use.done = dict(item)
         use.done_at = event.token
-        finished = [u for u in self.uses if u is not use and u.done is not None and u.call_id == use.call_id]
-        earlier = [u for u in finished if use.call_id or u.index == index]
-        if any(u.content() == use.content() for u in earlier) or self.used.get(use.call_id or "") == use.content():
-            self.uses.remove(use)  # The same call delivered again with the same content is one decision.
+        before = self._repeated(use) if len(set(use.ids)) < 2 else None
+        if before is not None:
+            self.uses.remove(use)
+            self.last_at.update({i: before for i, last in self.last_at.items() if last is use})
             return
         self._count(use, event.token)
         if self.release == "item" and not use.decided:
             self._decide(use, event.token, "")
 
+    def _repeated(self, use: Use) -> Use | None:
+        """What it repeats: the same content, or anything under a call_id that has no content (rules 8 and 9)."""
+        earlier = [u for u in self.uses if u is not use and u.done is not None]
+        if not use.call_id:
+            return next((u for u in earlier if u.index == use.index and not u.ids and u.content() == use.content()), None)
+        earlier = [u for u in earlier if use.call_id in u.claims and not u.silent]
+        void = any(u.limited or disagree(u, self.bounds.tolerate) for u in earlier)
+        return next((u for u in earlier if void or u.content() == use.content()), None)
+
     def _count(self, use: Use, token: Token) -> None:
-        # What was announced as something else is in conflict anyway, and no call of those that are counted.
-        begins = use.first_type if use.types else use.type
-        if begins == "function_call" and not any(u is use for u in self.calls_seen):
+        # Whatever was announced as a call, or ends as one.
+        if "function_call" in (use.first_type, use.type) and not any(u is use for u in self.calls_seen):
             self.calls_seen.append(use)
             if len(self.calls_seen) > self.bounds.max_calls:
                 self._limit(use, token)
@@ -248,9 +264,17 @@ class Reading:
     def _limit(self, use: Use, token: Token) -> None:
         if not use.decided:
             use.limited = True
-            kind = use.type if use.types and use.type is not None else "function_call"
-            reason = "limit" if kind == "function_call" else "namespaced" if ":" in kind else "not_function_call"
-            self._publish(use, (*token, -1), reason)
+            use.decided = True
+            use.silent = not self._use_up(use)
+            if not use.silent:
+                self._publish(use, (*token, -1), "limit")
+
+    def _use_up(self, use: Use) -> bool:
+        """Nothing more is said under the ids of a limited call, but what finished under one stands; False: one did."""
+        finished = [c for u in self.uses if u is not use and u.done is not None for c in u.claims]
+        free = [c for c in use.claims if c not in finished and c not in self.used]
+        self.used.update(dict.fromkeys(free, LATE))
+        return set(free) == use.claims
 
     # The end of the response.
 
@@ -264,7 +288,7 @@ class Reading:
             cut = self._cut_off() if how == "incomplete" else None
             self._match(entries, token)
             for use in self.uses:
-                use.cut = how == "incomplete" and (use is cut or (bool(entries) and use.entry is entries[-1]))
+                use.cut = how == "incomplete" and (use is cut or (bool(entries) and same_entry(use, entries[-1])))
         place = {id(use): number for number, use in enumerate(self.uses)}
         # The first use that finished stands; the order of publication is another one (rule 19).
         for use in sorted(self.uses, key=lambda u: (u.final is None, u.done is None, u.done_at, place[id(u)])):
@@ -277,7 +301,8 @@ class Reading:
 
     def _match(self, entries: Sequence[Json], token: Token) -> None:
         """Rule 4."""
-        streamed = list(self.uses)
+        # A second use of a finished call_id that passed a bound is none to be listed.
+        streamed = [u for u in self.uses if not u.silent]
         free = list(entries)
         for call_id in dict.fromkeys(e["call_id"] for e in entries if e.get("call_id")):
             sharing = [u for u in streamed if call_id in u.ids]
@@ -295,10 +320,6 @@ class Reading:
                     take(free, mine[0])
                 elif use.entry is None:
                     use.spoiled = True
-            said = [u.entry for u in sharing if u.entry is not None]
-            for entry in [e for e in free if e.get("call_id") == call_id]:
-                if any(says(entry) == says(other) for other in said):
-                    take(free, entry)  # The same call delivered again.
         for entry in [e for e in free if not e.get("call_id") and e.get("type") not in COUNTED_ONLY]:
             place = [e for e in entries if e.get("type") == entry.get("type")]
             nth = next(i for i, e in enumerate(place) if e is entry)
@@ -310,14 +331,15 @@ class Reading:
         for use in streamed:
             listed = any(e.get("call_id") in use.ids for e in entries if e.get("type") not in COUNTED_ONLY)
             twins = [] if listed or use.limited else [e for e in free if e.get("call_id") and twin(use, e)]
-            if use.entry is None and use.identified and use.is_call() and twins:
+            if use.entry is None and use.identified and use.is_call and twins:
                 # A call that had no call_id so far is not renamed by its entry, but named.
                 use.renamed_to = twins[0]["call_id"] if use.ids or use.done is not None else None
                 use.entry = twins[0]
                 for same in [t for t in twins if t["call_id"] == twins[0]["call_id"]]:
                     take(free, same)
+        said = [u.entry for u in streamed if u.entry is not None]
         for number, entry in enumerate(free):
-            again = any(says(entry) == says(other) for other in free[:number] if entry.get("call_id"))
+            again = any(says(entry) == says(other) for other in [*said, *free[:number]] if entry.get("call_id"))
             if entry.get("type") in COUNTED_ONLY or again:
                 continue
             use = Use(None, entry=entry, identified=True)
@@ -326,8 +348,7 @@ class Reading:
 
     def _cut_off(self) -> Use | None:
         """The item with the highest index seen; of several there, the latest (rule 17)."""
-        at = [u for u in self.uses if u.index == self.highest_index and self.highest_index >= 0]
-        return at[-1] if at else None
+        return self.last_at.get(self.highest_index)
 
     def _decided_elsewhere(self, use: Use) -> bool:
         ready = [u for u in self.uses if (u.final is not None or u.decided) and u.type not in COUNTED_ONLY]
@@ -351,17 +372,13 @@ class Reading:
         if use.renamed_to is not None and "call_id_renamed" in self.bounds.tolerate and reason not in ("status", "timeout"):
             call_id = use.renamed_to
         void = reason == "conflict" or (reason == "limit" and use.final is None) or disagree(use, self.bounds.tolerate)
-        others = set().union(*(u.claims for u in self.uses if u is not use and not u.decided)) if use.limited else set()
-        for claimed in (use.claims | ({call_id} if call_id else set())) - others:
+        for claimed in use.claims | ({call_id} if call_id else set()):
             self.used.setdefault(claimed, LATE if void else use.content())
         self.verdicts.append(Verdict((*token, len(self.verdicts)), call_id, reason, use))
 
     def _reason(self, use: Use, how: str) -> str:
         kind = use.type
         earlier = [self.used[c] for c in sorted(use.claims) if c in self.used]
-        before = self.uses[: next((i for i, u in enumerate(self.uses) if u is use), 0)]
-        if any(u.limited and u.claims & use.claims for u in before) and not earlier:
-            return LATE
         if LATE in earlier or (use.final is not None and use.content() in earlier):
             return LATE
         if kind in COUNTED_ONLY and all(t is None or t in COUNTED_ONLY for t in use.types):

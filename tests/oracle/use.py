@@ -46,7 +46,11 @@ class Use:
     cut: bool = False
     limited: bool = False
     """A bound was hit while it was collected: decided at once, and its content is not kept."""
+    silent: bool = False
+    """Limited, and no decision of its own: something finished under its call_id before."""
     done_at: Token = ()
+    before_restart: bool = False
+    """Decided before an unnumbered stream was started again: nothing belongs to it any more."""
 
     @property
     def final(self) -> Json | None:
@@ -92,9 +96,10 @@ class Use:
         """Every type that was seen for it."""
         return [p.get("type") for p in [*self.before, *([self.done] if self.done is not None else [])]]
 
+    @property
     def is_call(self) -> bool:
-        """A function call, as far as one can tell."""
-        return bool(self.type == "function_call")
+        """A function call, or something that was announced as one."""
+        return "function_call" in (self.first_type, self.type)
 
     def content(self) -> str:
         """What it says, for telling a repeat from another use of its call_id."""
@@ -133,6 +138,8 @@ def disagree(use: Use, tolerate: Sequence[str]) -> bool:
             said.append("".join(use.deltas))
         if use.entry is not None and use.entry.get(name) is not None:
             said.append(use.entry[name])
+        if name == "call_id" and not final.get(name):
+            continue  # Refused for its identity.
         said = [s for s in [final.get(name), *said] if not (s == "functions" and "namespace_functions" in tolerate)]
         if name == "arguments" and "arguments_object" in tolerate:
             said = [json.dumps(s, separators=(",", ":"), ensure_ascii=False) if isinstance(s, dict) else s for s in said]
@@ -151,6 +158,11 @@ def contradicts(use: Use, entry: Json, tolerate: Sequence[str]) -> bool:
     pieces = [use.done] if use.done is not None else use.before
     bare = Use(use.index, [p for p in pieces if p is not use.done], [] if use.done else use.deltas, done=use.done, entry=entry)
     return disagree(bare, tolerate)
+
+
+def same_entry(use: Use, entry: Json) -> bool:
+    """Whether this is the use's entry in the terminal list, or says the same under the same call_id."""
+    return use.entry is entry or (use.entry is not None and bool(entry.get("call_id")) and says(use.entry) == says(entry))
 
 
 def twin(use: Use, entry: Json) -> bool:
