@@ -26,8 +26,8 @@ class Core:
     def __init__(self, settings: Settings, toolset: FixedToolset) -> None:
         self.settings = settings
         self.toolset = toolset
-        gate = gate_settings(settings)
-        self.judge: Judge = Decider(Gate(gate, compiler(settings), toolset))
+        self.gate = Gate(gate_settings(settings), compiler(settings), toolset)
+        self.judge: Judge = Decider(self.gate)
 
     def partition(self, topic: str, number: int) -> Partition:
         """Make the state of one input partition that has read nothing."""

@@ -8,6 +8,8 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
 from typing import cast
 
 from processor import __version__, app
@@ -16,6 +18,7 @@ from processor.adapters.http import HttpServer
 from processor.adapters.kafka_client import probe
 from processor.adapters.offset_fetch import Reader
 from processor.adapters.runner import Runner
+from processor.adapters.schema_watch import Reload, state_of
 from processor.core.pipeline import Partition
 from processor.errors import Fatal
 from processor.observe.emit import Emit
@@ -56,7 +59,19 @@ class Service:
             attach_library(log, library)
         self._log = Emit(log, self._meters)
         self._watch = Watch(self._meters)
+        folder = Path(settings.schemas)
+        seen = state_of(folder)
         self._core = app.build_core(settings)
+        self._reload = Reload(
+            folder,
+            partial(app.load_registry, settings),
+            self._core.gate.use,
+            in_force=self._core.toolset.sha256,
+            seen=seen,
+            interval_ms=settings.reload_interval_ms,
+            log=self._log,
+            meters=self._meters,
+        )
         self._judge = TimedJudge(self._core.judge, self._meters)
         self._meters.toolset(self._core.toolset.sha256, len(self._core.toolset.tools))
         self._runner = Runner(settings, self._partition, self._log, self._watch)
@@ -69,6 +84,7 @@ class Service:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled)
+        loop.add_signal_handler(signal.SIGHUP, self._reload.ask)
         self._say_what_is_checked()
         async with open_reader(settings, log) as reader:
             findings = await topics.require(reader, settings)
@@ -86,12 +102,16 @@ class Service:
             raise Fatal(f"`http.host` and `http.port` ({where}) cannot be listened on: {fault.strerror}.") from None
         log.info("http_listening", host=settings.http.host, port=port)
         log.info("started", version=__version__, pid=os.getpid(), group=settings.group, delivery=settings.delivery)
+        # With the tools of the stream alone there is no folder to watch.
+        watching = None if settings.tools == "stream" else loop.create_task(self._reload.run())
         try:
             await self._runner.run()
         except Fatal as fault:
             log.error("failed", cause=str(fault))  # noqa: TRY400 - a sentence, never a traceback
             raise
         finally:
+            if watching is not None:
+                watching.cancel()
             await server.close()
         log.info("stopped")
         return 0
@@ -129,13 +149,15 @@ class Service:
         status = self._status()
         self._gauges.set(status)
         self._watch.set_gauges(set(status["partitions"]))
+        self._meters.in_band(self._core.gate.in_band.hits, self._core.gate.in_band.misses)
         return self._meters.exposition()
 
     def _live(self) -> tuple[bool, dict[str, object]]:
         return live(self._status(), self._settings.stall_after_ms / 1000)
 
     def _ready(self) -> tuple[bool, dict[str, object]]:
-        return ready(self._status(), stopping=self._signals > 0)
+        schemas = None if self._settings.tools == "stream" else self._reload.status()
+        return ready(self._status(), stopping=self._signals > 0, schemas=schemas)
 
 
 def run(settings: Settings) -> int:

@@ -81,7 +81,11 @@ class Kafka:
     max_partition_fetch_bytes: Annotated[int, size(1_024), "Bytes of one partition in such an answer."] = MIB
     max_poll_records: Annotated[int, whole(1), "Records taken out of the client at once, over all partitions."] = 5_000
     max_request_bytes: Annotated[int, size(1_024), "Bytes that a batch of decisions may have."] = 20 * MIB
-    compression: Annotated[str, choice("none", "gzip", "snappy", "lz4", "zstd"), "Compression of what is published; it costs about as much as reading an event."] = "none"
+    compression: Annotated[
+        str,
+        choice("none", "gzip", "snappy", "lz4", "zstd"),
+        "Compression of what is published; it costs about as much as reading an event.",
+    ] = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +117,9 @@ class Settings:
         str, choice("registry", "stream", "both"), "Where tools come from: files, the response's own echo, or both at once."
     ] = "registry"
     schemas: Annotated[str, NAMED, "Folder of the tool schemas."] = "schemas/tools"
+    reload_interval_ms: Annotated[
+        int, duration(0), "Pause between looks at that folder for changes; `0ms`: only on SIGHUP."
+    ] = 5 * SECOND
     mode: Annotated[
         str, choice("enforce", "observe"), "`observe` approves what only policy, toolset or schema would reject, and says so."
     ] = "enforce"

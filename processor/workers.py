@@ -23,13 +23,14 @@ def run(settings: Settings, config: Path | None, sets: Sequence[str]) -> int:
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
         nonlocal stopping
-        stopping = True
+        # SIGHUP has the children look at their schemas; the others end them.
+        stopping = stopping or number != signal.SIGHUP
         for child in children:
             if child.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
                     child.send_signal(number)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, pass_on)
     for index in range(settings.workers):
         port = settings.http.port and settings.http.port + index

@@ -37,7 +37,7 @@ def read_folder(folder: Path) -> tuple[list[ToolFile], list[LoadFault]]:
     files: list[ToolFile] = []
     faults: list[LoadFault] = []
     try:
-        for path, namespace in _tool_paths(folder, faults):
+        for path, namespace in tool_paths(folder, faults):
             name = path.relative_to(folder).as_posix()
             parsed = _parse(path)
             if isinstance(parsed, Fault):
@@ -49,7 +49,7 @@ def read_folder(folder: Path) -> tuple[list[ToolFile], list[LoadFault]]:
     return files, faults
 
 
-def _tool_paths(folder: Path, faults: list[LoadFault]) -> Iterator[tuple[Path, str | None]]:
+def tool_paths(folder: Path, faults: list[LoadFault]) -> Iterator[tuple[Path, str | None]]:
     """Files with their namespace, in order of name.
 
     Names with a leading dot are passed over: Kubernetes keeps the real files of a ConfigMap under `..data`, and links to them.

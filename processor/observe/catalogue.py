@@ -95,6 +95,10 @@ TOOLS = _gauge("tools", "Tools in the registry.", unit="tools")
 BUILD = _gauge("build_info", "1, with the version of callgate.", "version", unit="flag")
 TOOLSET = _gauge("toolset_info", "1, with the SHA-256 of the toolset in force.", "toolset", unit="flag")
 
+TOOLSET_STALE = _gauge(
+    "toolset_stale", "1 while the schemas folder holds what cannot be used, and an older toolset is in force.", unit="flag"
+)
+
 DECISION_LATENCY = Metric(
     name="callgate_decision_latency_seconds",
     kind=Kind.HISTOGRAM,
@@ -118,6 +122,15 @@ REBUILD_DURATION = Metric(
 )
 FAILURES = _counter(
     "partition_failures", "Partitions that lost their transaction or their owner, by kind of error.", "kind", unit="times"
+)
+RELOADS = _counter(
+    "reloads", "Changes of the schemas folder, by what became of them: `done` or `refused`.", "outcome", unit="times"
+)
+IN_BAND = _counter(
+    "in_band_lookups",
+    "Lists of tools that came in-band, by whether they were known already: `hit` or `miss`.",
+    "result",
+    unit="lists",
 )
 HAPPENINGS = _counter("happenings", "Lines of the log, by event name.", "happening", unit="lines")
 

@@ -48,8 +48,11 @@ def live(status: Status, stall_after_s: float) -> tuple[bool, dict[str, Any]]:
     return fetching and not stalled, {"alive": fetching and not stalled, "fetching": fetching, "stalled": stalled}
 
 
-def ready(status: Status, *, stopping: bool = False) -> tuple[bool, dict[str, Any]]:
-    """Whether the member is ready, and what is missing."""
+def ready(status: Status, *, stopping: bool = False, schemas: Mapping[str, Any] | None = None) -> tuple[bool, dict[str, Any]]:
+    """Whether the member is ready, and what is missing.
+
+    `schemas` only says where the toolset stands: one that could not be replaced still decides, and is no reason to be unready.
+    """
     waiting = [
         {"partition": number, "state": one["state"], **({"why": one["why"]} if one["why"] else {})}
         for number, one in status["partitions"].items()
@@ -62,6 +65,7 @@ def ready(status: Status, *, stopping: bool = False) -> tuple[bool, dict[str, An
         "stopping": stopping,
         "partitions": len(status["partitions"]),
         "waiting": waiting,
+        **({} if schemas is None else {"schemas": dict(schemas)}),
     }
 
 

@@ -99,6 +99,9 @@ class Meters:
         self._rebuild = histograms[of.REBUILD_DURATION.name]
         self._transactions = histograms[of.TRANSACTION_DURATION.name]
         self._partitions = self._gauges[of.PARTITIONS.name]
+        self._looked_up = {"hit": 0, "miss": 0}
+        for outcome in ("done", "refused"):
+            self._counters[of.RELOADS.name].labels(outcome)
         self._gauges[of.BUILD.name].labels(version).set(1)
 
     def flush(self, tally: Tally) -> None:
@@ -153,6 +156,16 @@ class Meters:
         info.clear()
         info.labels(sha256).set(1)
         self._gauges[of.TOOLS.name].set(tools)
+
+    def stale(self, *, now: bool) -> None:
+        """Say whether the schemas folder holds what cannot be used."""
+        self._gauges[of.TOOLSET_STALE.name].set(now)
+
+    def in_band(self, hits: int, misses: int) -> None:
+        """Bring the counts of in-band look-ups up to these totals."""
+        for result, total in (("hit", hits), ("miss", misses)):
+            self._counters[of.IN_BAND.name].labels(result).inc(total - self._looked_up[result])
+            self._looked_up[result] = total
 
     def exposition(self) -> bytes:
         """Everything, in the text format that Prometheus reads."""
