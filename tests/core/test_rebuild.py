@@ -1,7 +1,7 @@
 """The state is a function of the log: rebuilt from (W, metadata) at any point, it makes the decisions of an undisturbed run.
 
-Design section 7. Random logs with faults of every kind; at every offset and after every idle move the process is replaced by one
-that knows nothing but the commit, and both go on to the end of the log and into silence.
+Design section 7. Random logs with faults of every kind; at every offset and after every idle move the process is replaced by
+one that knows nothing but the commit, and both go on to the end of the log and into silence.
 """
 
 import os
@@ -22,7 +22,7 @@ from tests.factories import Record
 from tests.oracle.compare import bounds_of
 from tests.oracle.generate import case
 
-SEEDS = int(os.environ.get("CALLGATE_REBUILD_N", "150"))
+SEEDS = int(os.environ.get("CALLGATE_TEST_REBUILD_N", "150"))
 
 Plan = Sequence[tuple[int, int]]
 

@@ -18,7 +18,7 @@ from processor.core.ports import Judge
 from processor.core.signals import Tally
 from tests.oracle import naive
 from tests.oracle.generate import Case
-from tests.oracle.naive import Decision
+from tests.oracle.values import DEAD, Decision
 from tests.oracle.verdict import Toolset, judge
 
 NOW_MS = 1_800_000_000_000
@@ -106,7 +106,7 @@ def core_decisions(case: Case, judge: Judge) -> list[Decision]:
 def decision_of(outgoing: Outgoing, offset: int) -> Decision:
     """An encoded record back to what the oracle says."""
     if outgoing.route is Route.DEAD_LETTER:
-        return Decision(offset, None, None, None, naive.DEAD)
+        return Decision(offset, None, None, None, DEAD)
     body = json.loads(outgoing.value or b"")
     approved = outgoing.route is Route.APPROVED
     return Decision(

@@ -11,7 +11,7 @@ from typing import Any
 from tests import factories as make
 from tests.factories import Json, Record
 from tests.oracle.faults import ALL, FAULTS
-from tests.oracle.naive import Settings
+from tests.oracle.values import Settings
 from tests.oracle.verdict import Toolset
 
 TIMEOUT_MS = 10_000

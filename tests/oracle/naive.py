@@ -5,77 +5,15 @@ says is read in `response.py`, what the gate says in `verdict.py`. It never impo
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 from tests.factories import Json, Record
-from tests.oracle.response import ITEM_EVENTS, LIFECYCLE, TERMINAL, Event, Reading, Response
+from tests.oracle.events import ITEM_EVENTS, LIFECYCLE, TERMINAL, Event, Response
+from tests.oracle.journals import journal
+from tests.oracle.response import Reading
 from tests.oracle.use import Token
+from tests.oracle.values import DEAD, Decision, Log, Settings, Sorted
 from tests.oracle.verdict import Toolset, judge
 from tests.oracle.wire import parts_of, stream_of
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The settings that verdicts and state depend on, by the names of the design."""
-
-    release: str = "response"
-    stream_timeout_ms: int = 20 * 60_000
-    closed_memory_ms: int = 2 * 60_000
-    max_calls: int = 128
-    max_argument_bytes: int = 1 << 20
-    max_response_bytes: int = 8 << 20
-    max_streams: int = 100_000
-    tolerate: tuple[str, ...] = ()
-    key_header: str = ""
-
-
-@dataclass(frozen=True)
-class Decision:
-    """One line of the expected output."""
-
-    offset: int
-    """Of the record that released it; the position where nothing but the clock did."""
-    stream: str | None
-    response_id: str | None
-    call_id: str | None
-    reason: str
-    arguments: Any = None
-    """The exact text, where approved."""
-
-
-DEAD = "dead_letter"
-"""Reason of a line that stands for a dead letter."""
-
-
-@dataclass
-class Sorted:
-    """A decision with its place in the log."""
-
-    token: Token
-    decision: Decision
-
-
-@dataclass
-class Log:
-    """A partition, read once from start to end."""
-
-    settings: Settings
-    toolset: Toolset
-    watermark: int = 0
-    place: int = 0
-    """Place of the record that is read, counted from 0."""
-    position: int = 0
-    """Its offset."""
-    open: dict[str, Response] = field(default_factory=dict)
-    known: dict[str, list[Response]] = field(default_factory=dict)
-    """Closed and not forgotten, under their key; the one with the latest record last."""
-    requests: dict[str, tuple[Json, int, int]] = field(default_factory=dict)
-    keys: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Keys with a record lately: (place of the last, known until)."""
-    responses: list[Response] = field(default_factory=list)
-    lines: list[Sorted] = field(default_factory=list)
-    offsets: dict[int, int] = field(default_factory=dict)
 
 
 def decide(
@@ -320,33 +258,3 @@ def whole_response(state: Log, body: Json, key: str, token: Token, offset: int) 
     close(state, alone, ending(event), token)
     if current is not None:
         state.open[key] = current
-
-
-def journal(state: Log, items: Sequence[Json], key: str | None, token: Token, offset: int, *, single: bool) -> None:
-    """Rule 30: each journal is judged by itself; a bare output has no journal to be judged in."""
-    calls: dict[str, str] = {}
-    completed: set[str] = set()
-    for number, item in enumerate(items):
-        place = (*token, number)
-        if "type" not in item and "role" in item and "content" in item:
-            continue
-        if item.get("type") == "function_call_output":
-            if item.get("call_id") not in completed and not single:
-                line = Decision(offset, key, None, item.get("call_id"), "identity")
-                state.lines.append(Sorted(place, line))
-            continue
-        event = Event(place, offset, {"type": "response.completed", "response": {"output": [item]}})
-        alone = Response(key, None, offset, 0, [event])
-        end(alone, "completed", place)
-        reading = Reading(alone, "response", state.settings, lambda call, **k: judge(state.toolset, call, **k))
-        reading.used = dict(calls)
-        for verdict in reading.run():
-            arguments = item.get("arguments") if verdict.reason == "ok" else None
-            line = Decision(offset, key, None, verdict.call_id, verdict.reason, arguments)
-            state.lines.append(Sorted(verdict.token, line))
-            calls.setdefault(verdict.call_id or "", reading.used.get(verdict.call_id or "", ""))
-            status_counts = item.get("status") == "completed" or (
-                item.get("status") is None and "status_absent" in state.settings.tolerate
-            )
-            if item.get("type") == "function_call" and status_counts and verdict.call_id:
-                completed.add(verdict.call_id)

@@ -1,6 +1,6 @@
 """The core against a second reading of the same rules, on seeded logs with faults of every kind.
 
-`CALLGATE_ORACLE_N` sets the number of seeds, `CALLGATE_ORACLE_SEED` reproduces one.
+`CALLGATE_TEST_ORACLE_N` sets the number of seeds, `CALLGATE_TEST_ORACLE_SEED` reproduces one.
 """
 
 import os
@@ -8,8 +8,8 @@ import os
 from tests.oracle.compare import NaiveJudge, bounds_of, core_decisions, differs, oracle_decisions, shrink, words
 from tests.oracle.generate import case
 
-SEEDS = int(os.environ.get("CALLGATE_ORACLE_N", "2000"))
-ONE = os.environ.get("CALLGATE_ORACLE_SEED")
+SEEDS = int(os.environ.get("CALLGATE_TEST_ORACLE_N", "2000"))
+ONE = os.environ.get("CALLGATE_TEST_ORACLE_SEED")
 SHOWN = 3
 
 
@@ -18,7 +18,7 @@ def test_core_and_oracle_decide_alike() -> None:
     seeds = [int(ONE)] if ONE else range(SEEDS)
     different = [seed for seed in seeds if differs(case(seed))]
     shown = "\n\n".join(words(shrink(case(seed))) for seed in different[:SHOWN])
-    again = f"CALLGATE_ORACLE_SEED={different[0] if different else ''} python -m pytest tests/oracle/test_differential.py"
+    again = f"CALLGATE_TEST_ORACLE_SEED={different[0] if different else ''} python -m pytest tests/oracle/test_differential.py"
     assert not different, f"{len(different)} of {len(seeds)} logs differ: {different[:20]}\n{again}\n\n{shown}"
 
 
