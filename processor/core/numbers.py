@@ -1,6 +1,6 @@
 """Sequence numbers: they drop repeats and show gaps while they rise strictly, and say nothing from then on (rule 12)."""
 
-from bisect import bisect_left
+from bisect import bisect_right
 
 from processor.core.events import Event
 from processor.core.signals import Tally
@@ -10,24 +10,27 @@ _HIGHEST = (1 << 63) - 1
 
 
 def repeated(response: Response, event: Event, tally: Tally) -> bool:
-    """Whether an event that can change a decision was seen before under its number; takes note of it otherwise."""
+    """Whether an event that can change a decision was seen before under its number; takes note of it otherwise.
+
+    What follows the last one noted directly is noted in `responses`, without a call.
+    """
     number = event.sequence_number
     if type(number) is not int or response.unnumbered or not 0 <= number <= _HIGHEST:
         return False
-    highest = response.highest_number
+    highest = max(response.passed_number, response.next_number - 1)
     if number > highest:
-        if number > highest + 1 and highest >= 0:
-            tally.gaps += 1
-        response.highest_number = number
-        response.numbers.append(number)
-        response.prints.append(_print(event))
+        tally.gaps += 0 <= highest < number - 1
+        response.runs.append((number, len(response.prints)))
+        response.prints.append(print_of(event))
+        response.next_number = number + 1
         return False
-    place = bisect_left(response.numbers, number)
-    if place < len(response.numbers) and response.numbers[place] == number and response.prints[place] == _print(event):
+    if _noted(response, number) == print_of(event):
         tally.repeats += 1
         return True
     response.unnumbered = True
-    del response.numbers[:], response.prints[:]
+    response.next_number = -1
+    response.runs.clear()
+    del response.prints[:]
     tally.unnumbered += 1
     return False
 
@@ -36,20 +39,36 @@ def passed(response: Response, event: Event, ctx: Context) -> None:
     """Take note of an event that decides nothing: it raises the highest number and index, and is never compared."""
     response.last = ctx.offset
     number, index = event.sequence_number, event.output_index
-    if type(number) is int and response.highest_number < number <= _HIGHEST:
-        if number > response.highest_number + 1 and response.highest_number >= 0:
-            ctx.tally.gaps += 1
-        response.highest_number = number
+    if type(number) is int and response.passed_number < number <= _HIGHEST:
+        if number not in (response.passed_number + 1, response.next_number):
+            ctx.tally.gaps += 0 <= max(response.passed_number, response.next_number - 1) < number - 1
+        response.passed_number = number
     if type(index) is int and index > response.highest_index:
         response.highest_index = index
 
 
-def _print(event: Event) -> int:
+def numbered(response: Response) -> bool:
+    """Whether its numbers rose so far."""
+    return not response.unnumbered and max(response.passed_number, response.next_number - 1) >= 0
+
+
+def _noted(response: Response, number: int) -> int | None:
+    """The print that was noted under a number."""
+    run = bisect_right(response.runs, (number, len(response.prints))) - 1
+    if run < 0:
+        return None
+    first, place = response.runs[run]
+    end = response.runs[run + 1][1] if run + 1 < len(response.runs) else len(response.prints)
+    at = place + number - first
+    return response.prints[at] if at < end else None
+
+
+def print_of(event: Event) -> int:
     """64 bits of what can change a decision; the hash is keyed anew in every process, so nobody can aim at a collision."""
     item, index, delta = event.item, event.output_index, event.delta
     plain = item is None and event.arguments is None and event.call_id is None and event.name is None
     if plain and type(delta) is str and type(index) is int:
-        return hash((event.type, index, delta))
+        return hash((index, delta))
     fields = None if item is None else (item.type, item.call_id, item.name, item.namespace, item.arguments, item.status)
     told = (event.type, index, delta, event.arguments, event.name, event.call_id, fields)
     try:

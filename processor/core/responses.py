@@ -7,7 +7,7 @@ what came and `terminal` how a response ended, and keeps the book in `streams`.
 from collections.abc import Callable
 
 from processor.core import assemble, echo, numbers, plain
-from processor.core.event_types import EVENT_TYPES
+from processor.core.event_types import DECIDING_TYPES, EVENT_TYPES
 from processor.core.events import Event, Request, ResponseBody, WholeResponse
 from processor.core.machine import Input, State
 from processor.core.state import Context, Known, Response, Stream
@@ -21,6 +21,8 @@ _ITEM_EVENTS: dict[str, Callable[[Response, Event, Context], None]] = {
     "response.output_item.done": assemble.finish,
     "response.function_call_arguments.done": assemble.give_arguments,
 }
+_ALIVE = EVENT_TYPES - DECIDING_TYPES
+"""Events that only say that the stream is alive."""
 _ANNOUNCING = ("response.output_item.added", "response.output_item.done")
 _TERMINAL = {
     "response.completed": Input.RELEASED,
@@ -53,19 +55,17 @@ class Responses:
     def read(self, stream: Stream, event: Event, ctx: Context) -> None:
         """Read one event."""
         kind = event.type
-        ctx.tally.events[kind if kind in EVENT_TYPES else event_label(kind)] += 1
         known = stream.open
         handle = _ITEM_EVENTS.get(kind)
         if handle is None:
-            lifecycle = self._lifecycle.get(kind)
-            if lifecycle is not None:
-                lifecycle(stream, event, ctx)
-            elif known is not None and known.open is not None:
+            if kind in _ALIVE and known is not None and known.open is not None:
+                ctx.tally.events[kind] += 1
                 known.act = ctx.watermark
                 numbers.passed(known.open, event, ctx)
-            elif stream.closed:  # no item event: it renews what is known and is not counted as late
-                self.streams.touch_closed(stream, next(reversed(stream.closed.values())), ctx, terminal=False)
+            else:
+                self._read_other(stream, event, ctx)
             return
+        ctx.tally.events[kind] += 1
         if known is None:
             if self.streams.late(stream, ctx, terminal=False):
                 return
@@ -78,10 +78,29 @@ class Responses:
             return
         known.act = ctx.watermark
         response.last = ctx.offset
-        if not numbers.repeated(response, event, ctx.tally):
-            handle(response, event, ctx)
-            if response.buffered_bytes > ctx.bounds.max_response_bytes:
-                self._overflow(stream, known, response, ctx)
+        number = event.sequence_number
+        if number == response.next_number > response.passed_number and type(number) is int:
+            response.next_number = number + 1
+            response.prints.append(numbers.print_of(event))
+        elif numbers.repeated(response, event, ctx.tally):
+            return
+        handle(response, event, ctx)
+        if response.buffered_bytes > ctx.bounds.max_response_bytes:
+            self._overflow(stream, known, response, ctx)
+
+    def _read_other(self, stream: Stream, event: Event, ctx: Context) -> None:
+        """An event that is about no item: of the response's life, unknown, or while nothing is open."""
+        kind = event.type
+        ctx.tally.events[kind if kind in EVENT_TYPES else event_label(kind)] += 1
+        lifecycle = self._lifecycle.get(kind)
+        known = stream.open
+        if lifecycle is not None:
+            lifecycle(stream, event, ctx)
+        elif known is not None and known.open is not None:
+            known.act = ctx.watermark
+            numbers.passed(known.open, event, ctx)
+        elif stream.closed:  # it renews what is known, and is not counted as late
+            self.streams.touch_closed(stream, next(reversed(stream.closed.values())), ctx, terminal=False)
 
     def _created(self, stream: Stream, event: Event, ctx: Context) -> None:
         """Rules 11 and 13."""
@@ -93,7 +112,7 @@ class Responses:
                 self.streams.renew(stream, ctx)
                 echo.absorb(response, event.response)
                 repeated = numbers.repeated(response, event, ctx.tally)
-                if not repeated and (response.unnumbered or response.highest_number < 0):
+                if not repeated and not numbers.numbered(response):
                     _start_again(response)
                 self._check_bytes(stream, known, response, ctx)
                 return

@@ -22,6 +22,10 @@ ITEM_BYTES = 64
 """What an item costs against `max_response_bytes` beside its text, so that a million empty items are bounded too."""
 
 
+def _prints() -> "array[int]":
+    return array("q")
+
+
 @dataclass(slots=True)
 class Call:
     """One item of a response and what its pieces said so far."""
@@ -82,13 +86,16 @@ class Response:
     """Function calls seen."""
     buffered_bytes: int = 0
     highest_index: int = -1
-    highest_number: int = -1
-    """Highest sequence number; -1: none yet."""
+    passed_number: int = -1
+    """Highest sequence number of the events that decide nothing; -1: none yet."""
+    next_number: int = 0
+    """Sequence number that would follow the last event noted; the highest number of all is this less one, or the above."""
     unnumbered: bool = False
     """Its sequence numbers stood still or restarted: they say nothing any more."""
-    numbers: "array[int]" = field(default_factory=lambda: array("q"))
-    prints: "array[int]" = field(default_factory=lambda: array("q"))
-    """Sequence numbers of the events that can change a decision, rising, and a print of each event (rule 12)."""
+    prints: "array[int]" = field(default_factory=_prints)
+    """Of every event that can change a decision, 64 bits that tell it from another (rule 12)."""
+    runs: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
+    """Where their numbers go on one by one: (first number, its place in the prints)."""
     tools: bytes | None = None
     """What the response echoed; else its request's."""
     tools_echoed: bool = False
