@@ -69,7 +69,7 @@ def _entries(output: list[Item | None] | None, ctx: Context) -> list[_Entry]:
 
 
 def _match(response: Response, entries: list[_Entry], ctx: Context) -> None:
-    """Say of every entry whose it is: by call_id where it agrees, by place, by call_id, by what it asks for; else its own."""
+    """Say of every entry whose it is: by call_id, by place, by what it asks for; else its own."""
     # Pieces that no event announced are no call's: they end by themselves (rule 5).
     streamed = [c for c in response.items if c.kind in DECIDABLE and c.state is not State.EARLY and not c.absorbed]
     uses: dict[str, list[Call]] = {}
@@ -85,8 +85,7 @@ def _match(response: Response, entries: list[_Entry], ctx: Context) -> None:
         for call_id, own in listed.items():
             left = [c for c in uses.get(call_id, ()) if id(c) not in settled]
             settled.update(_match_uses(response, left, own, ctx, agreeing=agreeing))
-        if agreeing:
-            settled.update(_match_places(response, streamed, settled, entries, ctx))
+    settled.update(_match_places(response, streamed, entries, ctx))
     _match_requests(response, [c for c in streamed if id(c) not in settled], entries, ctx)
     for entry in entries:
         if not entry.used:
@@ -115,10 +114,9 @@ def _contradicts(use: Call, item: Item, ctx: Context) -> bool:
     return use.final is None or bool(differences(use, item, ctx.bounds))
 
 
-def _match_places(
-    response: Response, streamed: list[Call], settled: set[int], entries: list[_Entry], ctx: Context
-) -> list[int]:
+def _match_places(response: Response, streamed: list[Call], entries: list[_Entry], ctx: Context) -> list[int]:
     """An entry without a call_id is the streamed item of its type at its place among them."""
+    taken = {id(entry.call) for entry in entries if entry.call is not None}
     by_type: dict[Any, list[Call]] = {}
     for call in sorted(streamed, key=lambda c: math.inf if c.index is None else c.index):
         by_type.setdefault(repr(call.type), []).append(call)
@@ -126,7 +124,7 @@ def _match_places(
     for entry in entries:
         alike = by_type.get(repr(entry.item.type))
         here = alike.pop(0) if alike else None  # entries with a call_id have their places too
-        if here is not None and not entry.used and not filled(entry.item.call_id) and id(here) not in settled:
+        if here is not None and not filled(entry.item.call_id) and id(here) not in taken:
             matched.append(id(here))
             _list(response, here, entry, ctx)
     return matched
@@ -181,10 +179,11 @@ def _cut_off(response: Response, output: list[Item | None] | None, entries: list
 
 def _same_request(call: Call, item: Item, ctx: Context) -> bool:
     """Whether an entry has the call's name and arguments."""
-    if call.kind is not Kind.CALL or item.name is None or item.name != call.name:
+    final = call.final
+    if call.kind is not Kind.CALL or item.name is None or item.name not in (call.name, final.name if final else None):
         return False
-    if call.final is not None:
-        own: Any = content(call.final, ctx.bounds)[3]
+    if final is not None:
+        own: Any = content(final, ctx.bounds)[3]
     else:
         own = call.arguments if call.arguments is not None else join(call.deltas)
     return bool(own) and own == as_text(item.arguments, ctx.bounds)

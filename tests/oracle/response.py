@@ -94,7 +94,7 @@ class Reading(Collecting):
         """Decide a call with this reason."""
         use.decided = True
         call_id = use.call_id
-        if use.renamed_to is not None and "call_id_renamed" in self.bounds.tolerate and reason not in ("status", "timeout"):
+        if use.renamed_to is not None and "call_id_renamed" in self.bounds.tolerate:
             call_id = use.renamed_to
         void = reason == "conflict" or (reason == "limit" and use.final is None) or disagree(use, self.bounds.tolerate)
         for claimed in use.claims | ({call_id} if call_id else set()):
@@ -104,7 +104,8 @@ class Reading(Collecting):
     def _reason(self, use: Use, how: str) -> str:
         kind = use.type
         earlier = [self.used[c] for c in sorted(use.claims) if c in self.used]
-        if LATE in earlier or (use.final is not None and use.content() in earlier):
+        same = use.final is not None and use.content() in earlier and len(set(use.ids)) < 2
+        if self.used.get(use.call_id or "") == LATE or same:
             return LATE
         if kind in COUNTED_ONLY and all(t is None or t in COUNTED_ONLY for t in use.types):
             return ""

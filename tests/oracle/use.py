@@ -168,11 +168,10 @@ def same_entry(use: Use, entry: Json) -> bool:
 def twin(use: Use, entry: Json) -> bool:
     """Whether an entry under another call_id has this call's name and arguments."""
     final = use.final or {}
-    names = [final.get("name"), *(p.get("name") for p in use.before)]
-    texts = [final.get("arguments"), *(p.get("arguments") for p in use.before if p.get("arguments")), "".join(use.deltas)]
-    name = next((n for n in names if n), None)
-    text = next((whole(t) for t in texts if t), None)
-    return name is not None and text is not None and entry.get("name") == name and entry.get("arguments") == text
+    names = [final.get("name"), next((p["name"] for p in use.before if p.get("name")), None)]
+    texts = [p.get("arguments") for p in use.before if p.get("arguments")] + ["".join(use.deltas)]
+    text = final.get("arguments") if use.final else next((whole(t) for t in texts if t), None)
+    return entry.get("name") in [n for n in names if n] and bool(text) and bool(entry.get("arguments") == text)
 
 
 def take(free: list[Json], entry: Json) -> None:
