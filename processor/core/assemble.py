@@ -15,7 +15,9 @@ from processor.core.state import ITEM_BYTES, Call, Context, Response
 from processor.core.text import filled, halves, utf8_bytes
 from processor.core.vocabulary import Kind, item_kind, item_label
 
-DECIDABLE = frozenset({Kind.CALL, Kind.NAMESPACED, Kind.ACTION})
+_CALL = Kind.CALL
+"""Looked up once: an enum's member costs a fragment as much as joining it (Python 3.11)."""
+DECIDABLE = frozenset({_CALL, Kind.NAMESPACED, Kind.ACTION})
 
 
 def announce(response: Response, event: Event, ctx: Context) -> None:
@@ -49,7 +51,7 @@ def append(response: Response, event: Event, ctx: Context) -> None:
     """`response.function_call_arguments.delta`."""
     index = event.output_index
     call = response.latest.get(index) if type(index) is int else None
-    if call is None or call.state not in UNFINISHED or call.kind is not Kind.CALL:
+    if call is None or call.state not in UNFINISHED or call.kind is not _CALL:
         call = _target(response, event, Input.APPENDED, ctx)
         if call is None:
             return
@@ -167,7 +169,7 @@ def _index(event: Event) -> int | None:
 
 
 def _begin(response: Response, index: int | None, state: State, ctx: Context) -> Call:
-    call = Call(state=state, index=index, kind=Kind.CALL, first=ctx.offset)
+    call = Call(state=state, index=index, kind=_CALL, first=ctx.offset)
     response.items.append(call)
     response.buffered_bytes += ITEM_BYTES
     if index is not None:
@@ -182,7 +184,7 @@ def _identify(response: Response, call: Call, item: Item, ctx: Context) -> bool:
     if call.kind not in DECIDABLE:
         ctx.tally.items[item_label(item)] += 1
         return False
-    if call.kind is not Kind.CALL:
+    if call.kind is not _CALL:
         return False
     call.position = response.functions
     response.functions += 1

@@ -3,7 +3,7 @@
 Owns what each name means for a decision. It never reads bytes and holds no state.
 """
 
-from enum import Enum
+from enum import IntEnum
 
 from processor.core.event_types import EVENT_TYPES
 from processor.core.events import Item
@@ -60,18 +60,18 @@ ITEM_TYPES = ACTION_ITEM_TYPES | COUNTED_ITEM_TYPES | {FUNCTION_CALL, FUNCTION_C
 """Every item type that is known by name."""
 
 
-class Kind(Enum):
+class Kind(IntEnum):
     """What an item means for a decision."""
 
-    CALL = "call"
+    CALL = 0
     """A function call: it is decided."""
-    NAMESPACED = "namespaced"
+    NAMESPACED = 1
     """Its type is missing, empty, not a string, or has a colon: rejected as `namespaced`."""
-    ACTION = "action"
+    ACTION = 2
     """It asks the client to act but is no function call: rejected as `not_function_call`."""
-    COUNTED = "counted"
+    COUNTED = 3
     """Counted, never decided."""
-    OUTPUT = "output"
+    OUTPUT = 4
     """A `function_call_output`: in a journal it must follow its call (rule 30), elsewhere it is only counted."""
 
 
