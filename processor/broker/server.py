@@ -184,6 +184,7 @@ class Broker:
         file.write_text(render(wanted))
 
     def _format(self) -> None:
+        # One in 64 begins with `-`: as an argument of its own it would be taken for an option.
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         scram = [
             part
@@ -192,7 +193,7 @@ class Broker:
             for part in ("--add-scram", f"{mechanism}=[name={name},password={password}]")
         ]
         tool = [*QUICK, "kafka.tools.StorageTool", "format"]
-        command = [*self._java, *tool, "-t", cluster, "-c", str(self._home / "server.properties"), *scram]
+        command = [*self._java, *tool, f"--cluster-id={cluster}", "-c", str(self._home / "server.properties"), *scram]
         done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         if done.returncode != 0:
             lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
