@@ -8,11 +8,11 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 STAMP := .venv/.installed
-CODE := $(wildcard processor tests benchmarks requirements model)
-TYPED := $(wildcard processor tests benchmarks)
+CODE := $(wildcard processor tests benchmarks requirements model fuzz)
+TYPED := $(wildcard processor tests benchmarks fuzz)
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup check test test-core test-kafka demo bench docs format lock clean
+.PHONY: help setup check test test-core test-kafka demo bench fuzz docs format lock clean
 
 help: ## Explain the targets (this)
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | awk -F'|' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -45,6 +45,11 @@ demo: setup ## Everything at once on this machine: Kafka, streams, decisions
 
 bench: setup ## Measure callgate against the cost of reading alone (some minutes)
 	$(BIN)/python -m benchmarks
+
+fuzz: setup ## Fuzz the core guided by coverage (FUZZ_SECONDS=300; installs atheris)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=3'
+	@mkdir -p .cache/fuzz-found
+	$(BIN)/python fuzz/atheris_target.py -max_total_time=$${FUZZ_SECONDS:-300} -max_len=4000 -artifact_prefix=.cache/fuzz-found/
 
 docs: setup ## Draw the generated pages of docs/ again
 	$(BIN)/python -m processor.docs
