@@ -47,6 +47,8 @@ def end_unlisted(response: Response, fact: Input, ctx: Context) -> None:
 def _end_all(response: Response, fact: Input, cut: list[Call], ctx: Context) -> None:
     unfinished: set[str] = set()
     for call in response.items:
+        if call.kind not in DECIDABLE:
+            continue
         published = call.call_ids[0] if call.call_ids else None
         if call.state in UNFINISHED and published is not None:  # rule 3: nothing is decided twice for one call_id
             call.absorbed = published in response.finished or published in unfinished

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.factories import Json
 from tests.oracle.events import LIFECYCLE, TERMINAL, Event, Response
-from tests.oracle.use import Token, Use, disagree, same_id, whole
+from tests.oracle.use import COUNTED_ONLY, Token, Use, disagree, same_id, whole
 
 LATE = "late"
 """What is used up under a call_id that was rejected for `conflict` or `limit`: it has no content (rule 9)."""
@@ -27,6 +27,8 @@ class Collecting(ABC):
         self.choices: list[Any] = []
         self.parallel = True
         self.highest_index = -1
+        self.held = 0
+        """Characters of all deltas that belong to a call."""
         self.last_at: dict[int | None, Use] = {}
         """By index, what came last there; what a repeat repeats, where it was one."""
         self.calls_seen: list[Use] = []
@@ -46,7 +48,7 @@ class Collecting(ABC):
         data = event.data
         kind = data["type"]
         index = data.get("output_index")
-        if isinstance(index, int):
+        if isinstance(index, int) and not ("item" in data and data["item"] is None):
             self.highest_index = max(self.highest_index, index)
         if kind in LIFECYCLE or kind in TERMINAL:
             if data.get("again"):
@@ -67,6 +69,7 @@ class Collecting(ABC):
             if target is not None:
                 if isinstance(data.get("delta"), str):
                     target.deltas.append(data["delta"])
+                    self.held += len(data["delta"])
                 else:
                     target.spoiled = True
                 if len(whole("".join(target.deltas)).encode("utf-8", "surrogatepass")) > self.bounds.max_argument_bytes:
@@ -93,7 +96,7 @@ class Collecting(ABC):
         """Where a delta goes: the latest open item; nowhere on a closed index; else kept for the item to come (rule 2)."""
         opened = self._open(index)
         if opened:
-            return opened[-1]
+            return opened[-1] if opened[-1].type not in COUNTED_ONLY else None
         if index in self.last_at:
             return None
         return self._begin(index)
@@ -170,7 +173,7 @@ class Collecting(ABC):
 
     def _use_up(self, use: Use) -> bool:
         """Nothing more is said under the ids of a limited call, but what finished under one stands; False: one did."""
-        finished = [c for u in self.uses if u is not use and u.done is not None for c in u.claims]
+        finished = [c for u in self.uses if u is not use and u.final is not None for c in u.claims]
         free = [c for c in use.claims if c not in finished and c not in self.used]
         self.used.update(dict.fromkeys(free, LATE))
         return set(free) == use.claims

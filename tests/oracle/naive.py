@@ -232,12 +232,17 @@ def touch(state: Log, key: str, token: Token) -> None:
 
 
 def overflow(state: Log, key: str, token: Token) -> None:
-    """The bound over a response's bytes. Only ever passed by one huge delta here, so how bytes are counted does not matter."""
+    """The bound over a response's bytes. Only ever passed by large deltas here: how other bytes count does not matter."""
     current = state.open.get(key)
-    if current is not None:
-        held = sum(len(e.data["delta"]) for e in current.events if isinstance(e.data.get("delta"), str))
-        if held > state.settings.max_response_bytes:
-            close(state, current, "limit", (*token, 1))
+    if current is None:
+        return
+    said = sum(len(e.data["delta"]) for e in current.events if isinstance(e.data.get("delta"), str))
+    if said <= state.settings.max_response_bytes:
+        return
+    reading = Reading(current, state.settings.release, state.settings, lambda call, **k: judge(state.toolset, call, **k))
+    reading.run()
+    if reading.held > state.settings.max_response_bytes:
+        close(state, current, "limit", (*token, 1))
 
 
 # The other forms.

@@ -94,9 +94,14 @@ class Reading(Collecting):
         """Decide a call with this reason."""
         use.decided = True
         call_id = use.call_id
-        if use.renamed_to is not None and "call_id_renamed" in self.bounds.tolerate:
+        if use.renamed_to is not None and use.ids and "call_id_renamed" in self.bounds.tolerate:
             call_id = use.renamed_to
-        void = reason == "conflict" or (reason == "limit" and use.final is None) or disagree(use, self.bounds.tolerate)
+        void = (
+            reason == "conflict"
+            or (reason == "limit" and use.final is None)
+            or disagree(use, self.bounds.tolerate)
+            or self._tools_clash()
+        )
         for claimed in use.claims | ({call_id} if call_id else set()):
             self.used.setdefault(claimed, LATE if void else use.content())
         self.verdicts.append(Verdict((*token, len(self.verdicts)), call_id, reason, use))
@@ -138,10 +143,13 @@ class Reading(Collecting):
         return "identity" if again or not named else ""
 
     def _agreement(self, use: Use) -> str:
-        canonical = {json.dumps(tools, sort_keys=True) for tools in self.echoed}
         if use.renamed_to is not None and "call_id_renamed" in self.bounds.tolerate:
             use = Use(use.index, [{**p, "call_id": None} for p in use.before], use.deltas, done=anonymous(use.done))
-        return "conflict" if len(canonical) > 1 or disagree(use, self.bounds.tolerate) else ""
+        return "conflict" if self._tools_clash() or disagree(use, self.bounds.tolerate) else ""
+
+    def _tools_clash(self) -> bool:
+        """Rule 10."""
+        return len({json.dumps(tools, sort_keys=True) for tools in self.echoed}) > 1
 
     def _gate(self, use: Use) -> str:
         request = self.response.request or {}

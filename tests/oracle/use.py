@@ -134,6 +134,8 @@ def disagree(use: Use, tolerate: Sequence[str]) -> bool:
     for name in COMPARED:
         said = [p.get(name) for p in use.before]
         said = [s for s in said if s not in (None, "") and not (name == "arguments" and s == "{}")]
+        if len({json.dumps(s, sort_keys=True) for s in said}) > 1:
+            return True
         if name == "arguments" and "".join(use.deltas):
             said.append("".join(use.deltas))
         if use.entry is not None and use.entry.get(name) is not None:
