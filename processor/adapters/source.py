@@ -15,6 +15,7 @@ from aiokafka import errors as kafka
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
+from processor.adapters import batches
 from processor.adapters.kafka_client import client_options, patient, translate
 from processor.core.ports import Record
 from processor.errors import Fatal, Fenced, Poisoned, Retryable
@@ -102,6 +103,7 @@ class Source:
             await self._consumer.start()
         except FAULTS as fault:
             raise translate(fault, "Joining the group failed") from fault
+        batches.install(self._consumer)
 
     async def close(self) -> None:
         """Leave the group, within a few seconds. Never raises."""
@@ -213,13 +215,13 @@ class Source:
         except FAULTS as fault:
             return self._failed(fault)
         handed = self._handed
-        batches: list[tuple[int, Sequence[Record], int]] = []
+        fetched: list[tuple[int, Sequence[Record], int]] = []
         for partition, records in found.items():
             number = partition.partition
             # Not begun: only possible where the pause failed, and the seek to come sets the place right.
             if number in handed:
                 position = handed[number] = await consumer.position(partition)
-                batches.append((number, records, position))
+                fetched.append((number, records, position))
         now = asyncio.get_running_loop().time()
         if now - self._scanned >= SCAN_SECONDS:
             self._scanned = now
@@ -227,8 +229,8 @@ class Source:
                 position = await consumer.position(TopicPartition(self._topic, number))
                 if position != before:
                     handed[number] = position
-                    batches.append((number, (), position))
-        return Fetched(batches, {})
+                    fetched.append((number, (), position))
+        return Fetched(fetched, {})
 
     def _failed(self, fault: BaseException) -> Fetched:
         """Sort out whom a failed fetch concerns."""
