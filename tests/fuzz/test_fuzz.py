@@ -72,7 +72,7 @@ def test_logs_reach_every_reason() -> None:
     """The fuzzing means something: what it draws gives approvals, dead letters and every reason."""
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=400, database=None, derandomize=True, phases=[Phase.generate], suppress_health_check=[*HealthCheck])
+    @settings(max_examples=200, database=None, derandomize=True, phases=[Phase.generate], suppress_health_check=[*HealthCheck])
     @given(logs.structured | logs.mutated, logs.bounds)
     def draw(log: list[Record], bounds: Bounds) -> None:
         outcome = drive(log, bounds)
