@@ -29,6 +29,7 @@ class Exit(IntEnum):
     REFUSED = 7, "The broker refuses this client: credentials, certificate or rights."
     FATAL = 8, "The processor cannot go on; the message says why."
     BROKER = 9, "`demo`: the broker on this machine could not be started."
+    FINDINGS = 10, "`schemas lint`: something was found that counts (`--fail-on`)."
     INTERNAL = 70, "A fault in callgate itself; please report it."
     INTERRUPTED = 130, "Ended at once by a second signal, or by Ctrl-C."
     PIPE = 141, "Whoever read the output went away (`| head`)."

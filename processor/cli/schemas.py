@@ -1,11 +1,14 @@
-"""`callgate schemas list`: the tools of the registry, as they are in force."""
+"""`callgate schemas`: the registry as it is in force (`list`), as one file (`export`), and what is odd in it (`lint`)."""
 
 import sys
+from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from processor.cli.common import ConfigOption, SetOption, console, settings_from
+from processor.cli.exits import Exit
 
 app = typer.Typer(no_args_is_help=True, help="Look at the tool schemas of the registry.")
 
@@ -49,3 +52,82 @@ def list_schemas(
     if rows:
         terminal.print(table)
     terminal.print(f"{len(rows)} tools in {settings.schemas}, toolset {toolset.sha256[:12]}.")
+
+
+EXPORT_EXAMPLES = """Examples:
+
+* `callgate schemas export > tools.json`
+* `jq '{model: "...", tools: .}' <(callgate schemas export)`
+
+The list is the `tools` of a request, and may be a registry by itself: it has the same SHA-256.
+"""
+
+
+@app.command("export", epilog=EXPORT_EXAMPLES)
+def export(config: ConfigOption = None, sets: SetOption = None) -> None:
+    """Write the registry as one list of tools, in the form of the Responses API."""
+    import msgspec  # noqa: PLC0415 - as above
+
+    from processor import app as composition  # noqa: PLC0415 - as above
+    from processor.adapters.schema_files import read_folder  # noqa: PLC0415 - as above
+    from processor.core.registry import build, exported  # noqa: PLC0415 - as above
+
+    settings = settings_from(config, sets)
+    files, faults = read_folder(Path(settings.schemas))
+    build(files, composition.compiler(settings), faults)
+    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(exported(files))) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+class Form(StrEnum):
+    """Forms of `lint`."""
+
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+
+
+class FailOn(StrEnum):
+    """Levels at which `lint` fails."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+    NEVER = "never"
+
+
+LINT_EXAMPLES = """Examples:
+
+* `callgate schemas lint`
+* `callgate schemas lint --fail-on warning --format sarif > lint.sarif`
+
+Reports what cannot be used, patterns for backtracking engines, keywords that two validators read differently (with a case that
+shows it), objects left open, branches that nothing can satisfy, and what strict mode of the providers forbids. Exit code `10`
+when a finding is at or above `--fail-on`, else `0`.
+"""
+
+
+@app.command("lint", epilog=LINT_EXAMPLES)
+def lint(
+    config: ConfigOption = None,
+    sets: SetOption = None,
+    form: Annotated[Form, typer.Option("--format", "-f", help="For people, programs, or code scanning.")] = Form.TEXT,
+    fail_on: Annotated[FailOn, typer.Option("--fail-on", help="The least level that fails.")] = FailOn.ERROR,
+    cases: Annotated[int, typer.Option("--cases", min=0, help="Cases a schema on which validators are compared.")] = 300,
+) -> None:
+    """Find what is odd in the schemas: for people before a roll-out, and for CI."""
+    from processor.adapters.schema_files import read_folder  # noqa: PLC0415 - as above
+    from processor.lint import output  # noqa: PLC0415 - as above
+    from processor.lint.findings import Level  # noqa: PLC0415 - as above
+    from processor.lint.run import lint as find  # noqa: PLC0415 - as above
+
+    settings = settings_from(config, sets)
+    files, faults = read_folder(Path(settings.schemas))
+    findings = find(files, faults, formats=settings.formats == "assertion", cases=cases)
+    if form is Form.SARIF:
+        written = output.sarif(findings, settings.schemas)
+    else:
+        written = output.as_json(findings) if form is Form.JSON else output.text(findings)
+    sys.stdout.write(written)
+    if fail_on is not FailOn.NEVER and any(each.level.rank >= Level(fail_on.value).rank for each in findings):
+        raise typer.Exit(Exit.FINDINGS)

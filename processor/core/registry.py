@@ -67,7 +67,7 @@ def build(files: Sequence[ToolFile], compiler: Compiler, faults: Sequence[LoadFa
     tools: list[Tool] = []
     seen: dict[tuple[str | None, str], str] = {}
     for file in files:
-        for at, namespace, declared in _declarations(file, found):
+        for at, namespace, declared in declarations(file, found):
             tool = _compile(file, at, namespace, declared, compiler, found)
             if tool is None:
                 continue
@@ -89,7 +89,27 @@ def listing(toolset: FixedToolset) -> list[Listed]:
     return [Listed(tool.namespace, tool.name, tool.sha256, tool.draft, tool.engines, tool.file) for tool in toolset.tools]
 
 
-def _declarations(file: ToolFile, faults: list[LoadFault]) -> Iterator[tuple[str, str | None, dict[str, Any]]]:
+def exported(files: Sequence[ToolFile]) -> list[dict[str, Any]]:
+    """All tools as one list in the Responses `tools` form, namespaces last: another spelling of the same toolset.
+
+    For files of which `build` made a toolset: what is no tool is left out.
+    """
+    flat: list[dict[str, Any]] = []
+    spaces: dict[str, dict[str, Any]] = {}
+    for file in files:
+        for entry in file.content if isinstance(file.content, list) else [file.content]:
+            if isinstance(entry, dict) and entry.get("type") == "namespace" and isinstance(entry.get("name"), str):
+                spaces.setdefault(entry["name"], {**entry, "tools": []})
+        for _, namespace, declared in declarations(file, []):
+            if namespace is None:
+                flat.append(declared)
+            else:
+                space = spaces.setdefault(namespace, {"type": "namespace", "name": namespace, "tools": []})
+                space["tools"].append(declared)
+    return flat + [spaces[name] for name in sorted(spaces)]
+
+
+def declarations(file: ToolFile, faults: list[LoadFault]) -> Iterator[tuple[str, str | None, dict[str, Any]]]:
     """Function tools of a file: pointer, namespace, declaration."""
     entries = file.content if isinstance(file.content, list) else [file.content]
     for index, entry in enumerate(entries):
