@@ -167,6 +167,23 @@ def test_workers(config: Path) -> None:
     assert [line["event"] for line in log_of(config)].count("stopped") == 2
 
 
+def test_workers_end_with_their_supervisor(config: Path) -> None:
+    """After SIGKILL on the supervisor nobody would stop its workers: they stop by themselves, and cleanly."""
+    assert callgate("topics", "--config", str(config)).code == 0
+    command = [sys.executable, "-m", "processor", "run", "--config", str(config), "--workers", "2"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as parent:
+        try:
+            assert parent.stderr is not None
+            started = 0
+            while started < 2:
+                started += json.loads(parent.stderr.readline())["event"] == "started"
+        finally:
+            parent.kill()
+        # They share the pipe: it ends when the last of them has ended.
+        said = [json.loads(line)["event"] for line in parent.stderr]
+    assert said.count("stopped") == 2
+
+
 def demo(**environ: str) -> subprocess.CompletedProcess[str]:
     """Run `callgate demo` to its end."""
     return subprocess.run(
