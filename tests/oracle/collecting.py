@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.factories import Json
 from tests.oracle.events import LIFECYCLE, TERMINAL, Event, Response
-from tests.oracle.use import COUNTED_ONLY, Token, Use, disagree, same_id, whole
+from tests.oracle.use import COUNTED_ONLY, Token, Use, as_texts, disagree, same_id, whole
 
 LATE = "late"
 """What is used up under a call_id that was rejected for `conflict` or `limit`: it has no content (rule 9)."""
@@ -45,7 +45,7 @@ class Collecting(ABC):
 
     def read(self, event: Event) -> None:
         """One event."""
-        data = event.data
+        data = as_texts(event.data) if "arguments_object" in self.bounds.tolerate else event.data
         kind = data["type"]
         index = data.get("output_index")
         if isinstance(index, int) and not ("item" in data and data["item"] is None):

@@ -18,6 +18,7 @@ from processor.core.ports import Judge
 from processor.core.signals import Tally
 from tests.oracle import naive
 from tests.oracle.generate import Case
+from tests.oracle.use import as_texts
 from tests.oracle.values import DEAD, Decision
 from tests.oracle.verdict import Toolset, judge
 
@@ -63,7 +64,7 @@ class NaiveJudge:
             "response_id": candidate.response_id,
             "call_id": candidate.call_id,
             "reason": reason,
-            "arguments": candidate.arguments,
+            "arguments": as_texts({"arguments": candidate.arguments})["arguments"],
             "source": [topic, partition, candidate.first_offset, candidate.last_offset],
             "decided_at": now_ms,
         }
@@ -155,7 +156,7 @@ def words(case: Case) -> str:
         if place < len(case.log):
             record = case.log[place]
             value = (record.value or b"").decode("utf-8", "backslashreplace")
-            key = (record.key or b"").decode()
+            key = str([record.key, *record.headers])
             lines.append(f"  {record.offset:>3} t={record.timestamp} {key}: {_short(value)}")
     try:
         core: Sequence[object] = core_decisions(case, NaiveJudge(case.toolset, bounds_of(case)))

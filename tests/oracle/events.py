@@ -46,8 +46,14 @@ class Response:
     """`completed`, `incomplete`, `failed`, `superseded`, `timeout`, `limit`; empty while open."""
     ended_at: Token = ()
     last_was_terminal: bool = False
+    aliases: list[str] = field(default_factory=list)
+    """Other ids that it went by (`response_id_rotates`)."""
     named_at: Token = ()
     """Where a nameless response got its name from its terminal event (rule 15)."""
+
+    def is_named(self, rid: object) -> bool:
+        """Whether this is one of its ids."""
+        return rid is not None and (rid == self.rid or rid in self.aliases)
 
     def name_at(self, token: Token) -> str | None:
         """Its id as far as it was known there."""

@@ -211,6 +211,24 @@ def huge(build: Drawing, events: list[Json]) -> list[Json] | None:
     return events
 
 
+def flooded(build: Drawing, events: list[Json]) -> list[Json] | None:
+    """Many large deltas."""
+    at = _somewhere(build, events, "arguments.delta")
+    if at is None:
+        return None
+    bare = {k: v for k, v in events[at].items() if k != "sequence_number"}
+    events[at + 1 : at + 1] = [{**bare, "delta": letter * 8_000} for letter in "abcd"]
+    return events
+
+
+def rotated(events: list[Json]) -> list[Json]:
+    """Every event carries another response id."""
+    return [
+        {**e, "response": {**e["response"], "id": f"{e['response']['id']}-{n}"}} if "id" in e.get("response", ()) else e
+        for n, e in enumerate(events)
+    ]
+
+
 def halved(_: Drawing, events: list[Json]) -> list[Json] | None:
     """A surrogate pair is split between two deltas."""
     places = [i for i, e in enumerate(events) if "\U0001f600" in str(e.get("delta"))]
@@ -228,5 +246,5 @@ def halved(_: Drawing, events: list[Json]) -> list[Json] | None:
 
 FAULTS: tuple[Fault, ...] = (
     dropped, doubled, swapped, cut_short, headless, reconnected, altered, altered, altered, unindexed, nulled,
-    terminal_altered, terminal_altered, ended_otherwise, disturbed, huge, halved,
+    terminal_altered, terminal_altered, ended_otherwise, disturbed, huge, halved, flooded,
 )  # fmt: skip

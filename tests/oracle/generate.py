@@ -18,6 +18,11 @@ from tests.oracle.verdict import Toolset
 TIMEOUT_MS = 10_000
 MEMORY_MS = 4_000
 KEYS = ("k0", "k1", "k2")
+HEADER = "x-stream"
+TOLERANCES = (
+    "status_absent", "empty_arguments", "arguments_object", "call_id_renamed", "response_id_rotates", "namespace_functions",
+    "added_again",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -70,9 +75,13 @@ class Builder(Scripts):
             base = replace(base, max_streams=rng.choice((1, 2)))
         elif which < 0.25:
             base = replace(base, max_response_bytes=20_000)
-        if self.chance(0.15):
-            names = ("status_absent", "empty_arguments", "call_id_renamed", "namespace_functions", "added_again")
-            base = replace(base, tolerate=tuple(sorted(rng.sample(names, rng.choice((1, 1, 2))))))
+        if self.chance(0.2):
+            base = replace(base, tolerate=tuple(sorted(rng.sample(TOLERANCES, rng.choice((1, 1, 2))))))
+        self.objects = self.chance(0.7 if "arguments_object" in base.tolerate else 0.03)
+        self.rotates = self.chance(0.7 if "response_id_rotates" in base.tolerate else 0.01)
+        if self.chance(0.1):
+            self.keyless = rng.choice((0.1, 1.0))
+            base = replace(base, key_header=rng.choice(("", HEADER, HEADER)))
         return base
 
     # How it travels.
@@ -99,7 +108,9 @@ class Builder(Scripts):
             if self.chance(0.012):
                 now += rng.choice((MEMORY_MS, TIMEOUT_MS - 1, TIMEOUT_MS, TIMEOUT_MS + MEMORY_MS))
             skew = rng.choice((-3_000, -20_000)) if self.chance(0.02) else 0
-            log.append(make.record(offset, value, key=key, timestamp=now + skew))
+            bare = self.chance(self.keyless)
+            headers = [(HEADER, key.encode())] if bare and self.chance(0.9) else []
+            log.append(make.record(offset, value, key=None if bare else key, timestamp=now + skew, headers=headers))
             offset += rng.choice((1, 1, 1, 2))
         return log
 

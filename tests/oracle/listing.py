@@ -10,6 +10,7 @@ def match(uses: Sequence[Use], entries: Sequence[Json], tolerate: Sequence[str])
     """Give every entry to its use; those that no event announced come back as uses of their own."""
     # A second use of a finished call_id that passed a bound is none to be listed.
     streamed = [u for u in uses if not u.silent]
+    entries = [e for e in entries if e.get("type") not in COUNTED_ONLY]
     free = list(entries)
     _by_call_id(streamed, entries, free, tolerate)
     _by_place(streamed, entries, free)
@@ -18,7 +19,7 @@ def match(uses: Sequence[Use], entries: Sequence[Json], tolerate: Sequence[str])
     own = []
     for number, entry in enumerate(free):
         again = any(says(entry) == says(other) for other in [*said, *free[:number]] if entry.get("call_id"))
-        if entry.get("type") in COUNTED_ONLY or again:
+        if again:
             continue
         own.append(Use(None, entry=entry, identified=True))
     return own
@@ -44,7 +45,7 @@ def _by_call_id(streamed: list[Use], entries: Sequence[Json], free: list[Json], 
 
 
 def _by_place(streamed: list[Use], entries: Sequence[Json], free: list[Json]) -> None:
-    for entry in [e for e in free if not e.get("call_id") and e.get("type") not in COUNTED_ONLY]:
+    for entry in [e for e in free if not e.get("call_id")]:
         place = [e for e in entries if e.get("type") == entry.get("type")]
         nth = next(i for i, e in enumerate(place) if e is entry)
         alike = [u for u in streamed if u.identified and entry.get("type") == u.first_type]
@@ -56,7 +57,7 @@ def _by_place(streamed: list[Use], entries: Sequence[Json], free: list[Json]) ->
 
 def _by_request(streamed: list[Use], entries: Sequence[Json], free: list[Json]) -> None:
     for use in streamed:
-        listed = any(e.get("call_id") in use.ids for e in entries if e.get("type") not in COUNTED_ONLY)
+        listed = any(e.get("call_id") in use.ids for e in entries)
         twins = [] if listed or use.limited else [e for e in free if e.get("call_id") and twin(use, e)]
         if use.entry is None and use.identified and use.is_call and twins:
             # A call that had no call_id so far is not renamed by its entry, but named.

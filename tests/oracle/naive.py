@@ -120,7 +120,8 @@ def read(state: Log, record: Record) -> None:
     for number, part in enumerate(parts):
         token = (state.place, 2, number)
         if "journal" in part:
-            touch(state, key or "", token)
+            if key is not None:
+                touch(state, key, token)
             journal(state, part["journal"], key, token, record.offset, single="single" in part)
         elif "whole" in part:
             touch(state, key or "", token)
@@ -141,13 +142,15 @@ def hear(state: Log, key: str, event: Event) -> None:
     body = event.data.get("response")
     rid = body.get("id") if isinstance(body, dict) else None
     current = state.open.get(key)
-    named = next((r for r in state.known.get(key, []) if rid is not None and r.rid == rid), None)
-    rotates = "response_id_rotates" in state.settings.tolerate
-    mine = current is not None and (rid is None or rid == current.rid or rotates)
+    named = next((r for r in state.known.get(key, []) if r.is_named(rid)), None)
+    mine = current is not None and (rid is None or current.is_named(rid))
+    if isinstance(rid, str) and current is not None and not mine and named is None and turns(state, current, kind):
+        current.aliases.append(rid)
+        mine = True
     if current is not None and kind != "response.created":
         current.last = state.watermark
     if kind == "response.created":
-        if current is not None and rid is not None and (rid == current.rid or rotates):
+        if current is not None and current.is_named(rid):
             current.last = state.watermark
             current.events.append(event)
             return
@@ -186,6 +189,11 @@ def hear(state: Log, key: str, event: Event) -> None:
         renew_latest(state, key, terminal=False)
     elif kind in ITEM_EVENTS and not ("item" in event.data and event.data["item"] is None):
         start(state, key, None, event)
+
+
+def turns(state: Log, current: Response, kind: str) -> bool:
+    """Whether ids are not told apart while this response is open (rule 34); a `created` begins another one all the same."""
+    return "response_id_rotates" in state.settings.tolerate and current.rid is not None and kind in (*LIFECYCLE[1:], *TERMINAL)
 
 
 def start(state: Log, key: str, rid: str | None, event: Event) -> Response:
@@ -254,8 +262,8 @@ def whole_response(state: Log, body: Json, key: str, token: Token, offset: int) 
     event = Event(token, offset, {"type": kinds.get(str(body.get("status")), "response.failed"), "response": body})
     current = state.open.get(key)
     rid = body.get("id")
-    known = any(r.rid == rid for r in state.known.get(key, []))
-    if rid is not None and (known or (current is not None and current.rid == rid)):
+    known = any(r.is_named(rid) for r in state.known.get(key, []))
+    if known or (current is not None and current.is_named(rid)):
         hear(state, key, event)
         return
     alone = start(state, key, rid, event)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from tests.oracle.collecting import LATE, Collecting
 from tests.oracle.events import Response, counted
 from tests.oracle.listing import match
-from tests.oracle.use import COUNTED_ONLY, Token, Use, anonymous, disagree, same_entry
+from tests.oracle.use import COUNTED_ONLY, Token, Use, anonymous, as_texts, disagree, same_entry
 
 
 @dataclass
@@ -51,6 +51,7 @@ class Reading(Collecting):
         how = self.response.ended_by
         if how in ("completed", "incomplete", "failed"):
             last = self.response.events[-1].data
+            last = as_texts(last) if "arguments_object" in self.bounds.tolerate else last
             listed = (last.get("response") or {}).get("output")
             entries = [e for e in listed if isinstance(e, dict)] if isinstance(listed, list) else []
             cut = self._cut_off() if how == "incomplete" else None

@@ -8,7 +8,7 @@ import random
 
 from tests import factories as make
 from tests.factories import Json
-from tests.oracle.faults import ALL, FAULTS
+from tests.oracle.faults import ALL, FAULTS, rotated
 
 ALERTS = make.tool("list_alerts", {})
 BROKEN = {"type": "function", "name": "list_alerts", "parameters": {"type": "no such type"}}
@@ -31,6 +31,10 @@ class Scripts:
         self.responses = 0
         self.objects = False
         """Arguments may come as objects, where a text should be."""
+        self.rotates = False
+        """Ids of responses may change from event to event."""
+        self.keyless = 0.0
+        """Share of the records that have no key."""
 
     def chance(self, share: float) -> bool:
         """True with this probability."""
@@ -44,7 +48,7 @@ class Scripts:
             if self.chance(0.1):
                 said.append(self.request())
             clean = self.response()
-            events = clean
+            events = rotated(clean) if self.rotates and self.chance(0.7) else clean
             for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
                 events = rng.choice(FAULTS)(self, list(events)) or events
             said += events
@@ -156,6 +160,8 @@ class Scripts:
         events = make.pieces(index, item, chunks)
         if style > 0.92:
             events.pop(-2)
+        if self.objects and self.chance(0.4) and text in ('{"city":"Leeds"}', "{}", '{"invoice":"inv_7","amount":12.5}'):
+            item["arguments"] = json.loads(text)
         if self.chance(0.05):
             events[0]["item"].update(self.rng.choice(({"arguments": "{}"}, {"name": ""}, {"call_id": ""}, {"call_id": None})))
         return events

@@ -143,11 +143,21 @@ def disagree(use: Use, tolerate: Sequence[str]) -> bool:
         if name == "call_id" and not final.get(name):
             continue  # Refused for its identity.
         said = [s for s in [final.get(name), *said] if not (s == "functions" and "namespace_functions" in tolerate)]
-        if name == "arguments" and "arguments_object" in tolerate:
-            said = [json.dumps(s, separators=(",", ":"), ensure_ascii=False) if isinstance(s, dict) else s for s in said]
         if said and final.get(name) is not None and any(whole(s) != whole(said[0]) for s in said):
             return True
     return False
+
+
+def as_texts(value: Any) -> Any:
+    """The same, with arguments that are objects as their compact text (`arguments_object`)."""
+    if isinstance(value, list):
+        return [as_texts(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    made = {k: as_texts(v) for k, v in value.items() if k not in ("tools", "tool_choice")}
+    if isinstance(made.get("arguments"), dict):
+        made["arguments"] = json.dumps(value["arguments"], separators=(",", ":"), ensure_ascii=False)
+    return made | {k: v for k, v in value.items() if k in ("tools", "tool_choice")}
 
 
 def same_id(use: Use, item: Json) -> bool:
