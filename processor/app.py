@@ -14,10 +14,8 @@ from processor.core.ports import Judge
 from processor.core.toolsets import EMPTY, Compiler, FixedToolset
 from processor.settings import Settings
 
-ROOM_BYTES = 64 << 10
-"""Room in a decision for everything but the arguments."""
-LEAST_BYTES = 768 << 10
-"""Any topic takes this much, by Kafka's own default."""
+FRAME_BYTES = 1 << 10
+"""Room for what Kafka puts around a single record."""
 
 
 class Core:
@@ -54,10 +52,9 @@ def gate_settings(settings: Settings) -> GateSettings:
         max_argument_bytes=settings.max_argument_bytes,
         max_argument_depth=settings.max_argument_depth,
         tolerate=settings.tolerate,
-        # What the approved topic is made for (design section 7), and what the producer sends at once.
-        max_decision_bytes=min(
-            max(4 * settings.max_argument_bytes, LEAST_BYTES) + ROOM_BYTES, settings.kafka.max_request_bytes
-        ),
+        # What the topics are made for (design section 7), and what the producer sends at once.
+        max_decision_bytes=min(settings.largest_approval(), settings.kafka.max_request_bytes) - FRAME_BYTES,
+        max_rejection_bytes=min(settings.largest_rejection(), settings.kafka.max_request_bytes) - FRAME_BYTES,
     )
 
 

@@ -27,6 +27,10 @@ from processor.values import (
 SECOND = 1_000
 MINUTE = 60 * SECOND
 MIB = 1 << 20
+DECISION_ROOM_BYTES = 128 << 10
+"""Room in an output record for everything but the arguments: ids, names, headers, error pointers."""
+BROKER_DEFAULT_BYTES = 1_048_588
+"""Kafka's default of `max.message.bytes`: no topic is made with less."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +171,22 @@ class Settings:
     kafka: Kafka = field(default_factory=Kafka)
     http: Http = field(default_factory=Http)
     log: Log = field(default_factory=Log)
+
+    def largest_approval(self) -> int:
+        """Bytes of the largest record that may be approved (design section 7); the approved topic is made for it.
+
+        The arguments twice (by themselves and in the item), as JSON inside a JSON string: what was parsed as JSON has nothing
+        that takes more than two bytes for one.
+        """
+        return max(4 * self.max_argument_bytes + DECISION_ROOM_BYTES, BROKER_DEFAULT_BYTES)
+
+    def largest_rejection(self) -> int:
+        """Bytes that a rejection may have before it is cut down.
+
+        With `arguments = include` it has them once, but they may be anything, so that one byte may take six.
+        """
+        arguments = 6 * self.max_argument_bytes if self.arguments == "include" else 0
+        return max(arguments + DECISION_ROOM_BYTES, BROKER_DEFAULT_BYTES)
 
     def bounds(self) -> Bounds:
         """Return the settings on which the state of a partition depends; they travel in the commit's metadata."""

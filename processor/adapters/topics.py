@@ -18,13 +18,9 @@ from processor.adapters.offset_fetch import Reader
 from processor.adapters.publish import BATCH_BYTES, topics_of
 from processor.core.outgoing import Route
 from processor.errors import Fatal, Refused, Unfit
-from processor.settings import Settings, Topics
+from processor.settings import BROKER_DEFAULT_BYTES, DECISION_ROOM_BYTES, Settings, Topics
 from processor.values import show_duration, show_size
 
-ROOM_BYTES = 128 << 10
-"""Room in an output record for everything but the arguments: ids, names, headers, error pointers."""
-BROKER_DEFAULT_BYTES = 1_048_588
-"""Kafka's default of `max.message.bytes`: no topic is made with less."""
 LARGEST_LEAD_MS = 60_000
 """How far ahead of the broker a producer's clock may be: it moves the watermark, and all that is silent expires by it."""
 DAY_MS = 86_400_000
@@ -62,16 +58,12 @@ class _Topic:
 def largest_decision(settings: Settings, route: Route, input_bytes: int) -> int:
     """Bytes that a topic must take in one record, so that everything that is decided can be published.
 
-    Approved: the arguments twice (by themselves and in the item), as JSON inside a JSON string: what was parsed as JSON has
-    nothing that takes more than two bytes for one. Rejected with `arguments = include`: once, but anything, so that one byte
-    may take six. Dead letter: the record as read, and its headers.
+    Rejected: what cannot be cut down is the input's key. Dead letter: the record as read, and its headers.
     """
     if route is Route.APPROVED:
-        return max(4 * settings.max_argument_bytes + ROOM_BYTES, BROKER_DEFAULT_BYTES)
-    if route is Route.REJECTED:
-        arguments = 6 * settings.max_argument_bytes if settings.arguments == "include" else 0
-        return max(arguments + ROOM_BYTES, BATCH_BYTES + ROOM_BYTES, BROKER_DEFAULT_BYTES)
-    return max(input_bytes, BATCH_BYTES) + ROOM_BYTES
+        return settings.largest_approval()
+    copied = max(input_bytes, BATCH_BYTES) + DECISION_ROOM_BYTES
+    return max(settings.largest_rejection(), copied) if route is Route.REJECTED else copied
 
 
 async def check(reader: Reader, settings: Settings) -> list[Finding]:

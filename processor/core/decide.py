@@ -98,6 +98,7 @@ class Decider:
         self.tally = Tally()
         self._arguments = gate.settings.arguments
         self._max_bytes = gate.settings.max_decision_bytes
+        self._max_rejection_bytes = gate.settings.max_rejection_bytes
         self._max_plain_bytes = self._max_bytes // 2
         """A larger one is measured with its headers."""
         self._stamp_event = Stamps()
@@ -149,7 +150,7 @@ class Decider:
         decision = self._decision(call, verdict, topic, partition, now_ms)
         value = encode(decision)
         around = len(call.stream or "") * 3 + len(call.traceparent or b"") + len(call.tracestate or b"") + _OVERHEAD
-        if len(value) + around > self._max_bytes and verdict.reason is not Reason.OK:
+        if len(value) + around > self._max_rejection_bytes and verdict.reason is not Reason.OK:
             value = encode(_cut(decision))
         return value, len(value) + around
 

@@ -43,6 +43,8 @@ class GateSettings(Struct, frozen=True, kw_only=True):
     """Names of tolerances; those of assembly are ignored here."""
     max_decision_bytes: int = MAX_DECISION_BYTES
     """An approval whose record is larger is `limit`."""
+    max_rejection_bytes: int = MAX_DECISION_BYTES
+    """A rejection whose record is larger is cut down."""
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot be. Raises ValueError."""

@@ -8,10 +8,12 @@ import pytest
 
 from processor.adapters import topics
 from processor.adapters.offset_fetch import Reader
+from processor.app import gate_settings
+from processor.core.outgoing import Route
 from processor.errors import Unfit
-from processor.settings import Kafka, Settings, Topics
+from processor.settings import BROKER_DEFAULT_BYTES, Kafka, Settings, Topics
 from tests.conftest import MakeTopic
-from tests.contract.kit import Lines, make_settings, with_reader
+from tests.contract.kit import Lines, commit_at, decision, make_settings, read_all, started, with_reader
 
 
 async def known(reader: Reader, settings: Settings) -> None:
@@ -34,6 +36,36 @@ def test_what_is_missing_is_made_as_it_must_be(bootstrap: str) -> None:
         await known(reader, settings)
         assert await topics.check(reader, settings) == []
         assert await topics.create(reader, settings) == []
+
+    asyncio.run(with_reader(settings, work))
+
+
+def test_the_largest_decisions_fit(bootstrap: str) -> None:
+    """Everything that is decided can be published: what the gate lets through, to the byte, fits the topics that were made."""
+    mark = secrets.token_hex(4)
+    names = Topics(events=f"e-{mark}", approved=f"a-{mark}", rejected=f"r-{mark}", dead_letter=f"d-{mark}", partitions=1)
+    settings = Settings(topics=names, kafka=Kafka(bootstrap_servers=(bootstrap,)), group=mark)
+    gate = gate_settings(settings)
+    largest = [
+        decision(b"a" * gate.max_decision_bytes, None),
+        decision(b"r" * gate.max_rejection_bytes, None, Route.REJECTED),
+        decision(b"r" * 60_000, b"k" * BROKER_DEFAULT_BYTES, Route.REJECTED),
+        decision(b"d" * BROKER_DEFAULT_BYTES, None, Route.DEAD_LETTER),
+    ]
+
+    async def work(reader: Reader, _: Lines) -> None:
+        assert len(await topics.create(reader, settings)) == 4
+        await known(reader, settings)
+        publisher = await started(settings)
+        try:
+            await publisher.publish(largest, commit_at(0))
+        finally:
+            await publisher.close()
+        for name, count in ((names.approved, 1), (names.rejected, 2), (names.dead_letter, 1)):
+            # The markers are written a little after the commit is answered.
+            while len(found := await read_all(bootstrap, name)) < count:
+                pass
+            assert len(found) == count
 
     asyncio.run(with_reader(settings, work))
 

@@ -192,7 +192,7 @@ def test_an_approval_that_does_not_fit_is_limit() -> None:
 def test_a_rejection_is_cut_until_it_fits() -> None:
     """A rejection can always be published: what can be done without goes first."""
     call = candidate(name="n" * 50_000, call_id="c" * 50_000, arguments="\x01" * 50_000)
-    value, outgoing = decide(call, arguments="include", max_decision_bytes=100_000)
+    value, outgoing = decide(call, arguments="include", max_rejection_bytes=100_000)
     assert (value["reason"], len(value["name"])) == ("unknown_tool", 512)
     size = len(outgoing.value or b"") + sum(len(name) + len(content or b"") for name, content in outgoing.headers)
     assert size < 100_000
