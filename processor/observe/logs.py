@@ -14,6 +14,11 @@ from structlog.typing import FilteringBoundLogger
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
+QUIET_SECONDS = 10.0
+"""Pause between two lines of a library from the same place in its code."""
+KINDS = 256
+"""Places that are remembered."""
+
 
 def open_log(form: str = "auto", level: str = "info", stream: TextIO | None = None) -> FilteringBoundLogger:
     """Make a log on `stream` (standard error where none is given); nothing global is touched."""
@@ -52,21 +57,37 @@ class LibraryLog(logging.Handler):
     def __init__(self, log: FilteringBoundLogger, level: int = logging.WARNING) -> None:
         super().__init__(level)
         self._log = log
+        self._said: dict[tuple[str, str], tuple[float, int]] = {}
+        """When each place of the library was last heard, in seconds, and how often it was not since."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line; a library's `error` is our `warning`: it tries again, and nobody must act yet.
 
-        The first line of the message only: what follows may show objects, and with them what was read.
+        The first line of the message only: what follows may show objects, and with them what was read. While a broker is away
+        a client says the same thing many times a second: one line of a kind in `QUIET_SECONDS`, with the count of the others.
         """
+        place = record.name, str(record.msg)
+        last, unsaid = self._said.get(place, (-QUIET_SECONDS, 0))
+        if record.created - last < QUIET_SECONDS:
+            self._said[place] = last, unsaid + 1
+            return
+        if len(self._said) >= KINDS:
+            self._said.clear()
+        self._said[place] = record.created, 0
         level = min(record.levelno, logging.WARNING)
         message = record.getMessage().partition("\n")[0]
-        self._log.log(level, "library", logger=record.name, message=message)
+        more = {"repeated": unsaid} if unsaid else {}
+        self._log.log(level, "library", logger=record.name, message=message, **more)
 
 
 def attach_library(log: FilteringBoundLogger, name: str) -> LibraryLog:
-    """Send the library's log through ours; `logging.getLogger(name).removeHandler` takes it back."""
+    """Send the library's log through ours; `logging.getLogger(name).removeHandler` takes it back.
+
+    Never below `warning`, whatever our own level is: aiokafka's `debug` shows keys and values.
+    """
     handler = LibraryLog(log)
     library = logging.getLogger(name)
+    library.setLevel(logging.WARNING)
     library.addHandler(handler)
     library.propagate = False
     return handler

@@ -10,7 +10,7 @@ import pytest
 
 from processor.observe import emit
 from processor.observe.emit import HAPPENINGS, Emit, Happening
-from processor.observe.logs import LEVELS, attach_library, open_log
+from processor.observe.logs import LEVELS, LibraryLog, attach_library, open_log
 from processor.observe.meters import Meters
 
 
@@ -93,3 +93,31 @@ def test_library_log_passes_through() -> None:
         logging.getLogger(name).removeHandler(handler)
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [(line["event"], line["level"], line["message"]) for line in lines] == [("library", "warning", "broker x:1 away")]
+
+
+def test_library_log_does_not_flood() -> None:
+    """During an outage a client says one thing many times a second: once in ten seconds it is written, with the count."""
+    out = io.StringIO()
+    handler = LibraryLog(open_log("json", "info", out))
+    for second in (0.0, 0.1, 5.0, 9.9, 10.0, 10.1, 25.0):
+        for server in ("a", "b"):
+            heard = {"name": "aiokafka", "levelno": logging.ERROR, "msg": "%s away", "args": (server,), "created": 1e9 + second}
+            handler.emit(logging.makeLogRecord(heard))
+    handler.emit(logging.makeLogRecord({"name": "aiokafka", "levelno": logging.ERROR, "msg": "gone", "created": 1e9 + 25}))
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [(line["message"], line.get("repeated")) for line in lines] == [
+        ("a away", None),
+        ("a away", 7),
+        ("a away", 3),
+        ("gone", None),
+    ]
+
+
+def test_library_debug_is_never_on() -> None:
+    """At `debug` the Kafka client shows keys and values: its loggers stay at `warning`, whatever our level is."""
+    out = io.StringIO()
+    handler = attach_library(open_log("json", "debug", out), "aiokafka.other")
+    try:
+        assert not logging.getLogger("aiokafka.other.producer").isEnabledFor(logging.INFO)
+    finally:
+        logging.getLogger("aiokafka.other").removeHandler(handler)
