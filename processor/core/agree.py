@@ -99,7 +99,7 @@ def differences(call: Call, entry: Item, bounds: Bounds) -> list[str]:
         found.append("namespace")
     if entry.name is not None and call.name is not None and entry.name != call.name:
         found.append("name")
-    if entry.call_id is not None and entry.call_id not in call.call_ids and not _both_blank(call, entry.call_id):
+    if entry.call_id is not None and entry.call_id not in call.call_ids:
         found.append("call_id")
     listed, own = as_text(entry.arguments, bounds), as_text(final.arguments, bounds)
     if call.kind is Kind.CALL and listed is not None and own is not None and listed != own:
@@ -119,10 +119,6 @@ def size(value: Any) -> int:
     if value is None:
         return 0
     return len(compact(value) or "")
-
-
-def _both_blank(call: Call, call_id: Any) -> bool:
-    return call_id == "" and call.blank_call_id
 
 
 def _claim_call_id(call: Call, call_id: Any) -> int:

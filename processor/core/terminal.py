@@ -138,17 +138,14 @@ def _match_requests(response: Response, calls: list[Call], entries: list[_Entry]
         entry = next((e for e in entries if not e.used and filled(e.item.call_id) and _same_request(call, e.item, ctx)), None)
         if entry is None:
             continue
-        entry.used, entry.call = True, call
-        if call.state is not State.DONE and call.state not in UNFINISHED:
-            continue
-        if not call.call_ids:
-            pass  # the entry names it
-        elif "call_id_renamed" in ctx.bounds.tolerate and entry.item.call_id not in response.finished:
-            call.renamed = entry.item.call_id
-            call.call_ids.append(entry.item.call_id)
-            call.tolerated.append("call_id_renamed")
-        else:
-            call.conflict = call.conflict or "call_id differs: the terminal event lists it under another one"
+        undecided = call.state is State.DONE or call.state in UNFINISHED
+        if undecided and call.call_ids:  # else the entry names it
+            if "call_id_renamed" in ctx.bounds.tolerate and entry.item.call_id not in response.finished:
+                call.renamed = entry.item.call_id
+                call.call_ids.append(entry.item.call_id)
+                call.tolerated.append("call_id_renamed")
+            else:
+                call.conflict = call.conflict or "call_id differs: the terminal event lists it under another one"
         _list(response, call, entry, ctx)
 
 

@@ -9,7 +9,7 @@ from tests.oracle.use import COUNTED_ONLY, Use, contradicts, says, take, twin
 def match(uses: Sequence[Use], entries: Sequence[Json], tolerate: Sequence[str]) -> list[Use]:
     """Give every entry to its use; those that no event announced come back as uses of their own."""
     # A second use of a finished call_id that passed a bound is none to be listed.
-    streamed = [u for u in uses if not u.silent]
+    streamed = [u for u in uses if not u.silent and not u.counted_only]
     entries = [e for e in entries if e.get("type") not in COUNTED_ONLY]
     free = list(entries)
     _by_call_id(streamed, entries, free, tolerate)

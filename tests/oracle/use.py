@@ -97,6 +97,11 @@ class Use:
         return [p.get("type") for p in [*self.before, *([self.done] if self.done is not None else [])]]
 
     @property
+    def counted_only(self) -> bool:
+        """Nothing that was streamed of it says that it is to be decided."""
+        return bool(self.types) and all(t in COUNTED_ONLY for t in self.types if t is not None)
+
+    @property
     def is_call(self) -> bool:
         """A function call, or something that was announced as one."""
         return "function_call" in (self.first_type, self.type)
