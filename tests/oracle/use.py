@@ -99,7 +99,8 @@ class Use:
     @property
     def counted_only(self) -> bool:
         """Nothing that was streamed of it says that it is to be decided."""
-        return bool(self.types) and all(t in COUNTED_ONLY for t in self.types if t is not None)
+        said = [t for t in self.types if t is not None]
+        return bool(said) and all(t in COUNTED_ONLY for t in said)
 
     @property
     def is_call(self) -> bool:
