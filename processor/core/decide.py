@@ -18,7 +18,16 @@ from processor.core.events import Unreadable
 from processor.core.feedback import feedback_text
 from processor.core.gate import Gate, Verdict
 from processor.core.json_text import encode
-from processor.core.outgoing import MAX_HEADER_BYTES, Outgoing, Record, Route, decision_headers, key_bytes
+from processor.core.outgoing import (
+    MAX_HEADER_BYTES,
+    Outgoing,
+    PortableItem,
+    Record,
+    Route,
+    Source,
+    decision_headers,
+    key_bytes,
+)
 from processor.core.outgoing import dead_letter as keep_dead_letter
 from processor.core.reasons import Reason
 from processor.core.signals import Tally
@@ -28,27 +37,6 @@ __all__ = ["Decider", "Decision", "Outgoing", "Route", "decision_id"]
 
 MAX_TEXT: Final = 512
 """Characters that are left of a text in a rejection that would not fit otherwise."""
-
-
-class Source(Struct, frozen=True, gc=False):
-    """Where a call was read."""
-
-    topic: str
-    partition: int
-    first_offset: int
-    last_offset: int
-
-
-class PortableItem(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """The approved call, ready to be sent back with its `function_call_output`."""
-
-    type: str
-    id: str | None = None
-    call_id: str
-    name: str
-    namespace: str | None = None
-    arguments: str
-    status: str
 
 
 class FeedbackItem(Struct, frozen=True, gc=False):
@@ -115,7 +103,7 @@ class Decider:
                 written = approve(candidate, verdict.form, topic, partition, times, self._max_plain_bytes)
                 if written is not None:
                     return written
-            except (UnicodeEncodeError, TypeError):
+            except ValueError:
                 pass
         return self.write(candidate, verdict, topic, partition, now_ms)
 
@@ -178,13 +166,13 @@ class Decider:
             text = call.arguments if verdict.arguments is None else verdict.arguments
             decision.arguments = text
             decision.item = PortableItem(
-                type="function_call",
-                id=item_id if isinstance(item_id, str) else None,
-                call_id=call.call_id or "",
-                name=decision.name or "",
-                namespace=decision.namespace,
-                arguments=text,
-                status="completed",
+                "function_call",
+                item_id if isinstance(item_id, str) else None,
+                call.call_id or "",
+                decision.name or "",
+                decision.namespace,
+                text,
+                "completed",
             )
             if verdict.would_reject is None and not verdict.tolerated:
                 return decision

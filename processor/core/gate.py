@@ -91,10 +91,11 @@ class Gate:
                 if len(text) <= self._quick_chars:
                     try:
                         value = decode_quickly(text)
-                        if len(value) != text.count(":"):
-                            value = read_closely(text, self._max_bytes, self._max_depth)
+                        if len(value) == text.count(":") and is_valid(value):
+                            return verdict
                     except ValueError:
-                        value = read_closely(text, self._max_bytes, self._max_depth)
+                        pass
+                    value = read_closely(text, self._max_bytes, self._max_depth)
                 else:
                     value = read(text, self._max_bytes, self._max_depth)
                 if type(value) is dict and is_valid(value):

@@ -1,4 +1,4 @@
-"""The records to publish: their routes, keys and headers, and dead letters whole.
+"""The records to publish: their routes, keys and headers, parts of their values, and dead letters whole.
 
 Owns the headers of the output topics (design section 2). It encodes no decision.
 """
@@ -38,6 +38,27 @@ class Outgoing(Struct, gc=False):
     headers: list[Header]
     reason: str
     """The decision's reason, or the dead letter's cause: for metrics and replay."""
+
+
+class Source(Struct, frozen=True, gc=False):
+    """Where a call was read."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+
+
+class PortableItem(Struct, frozen=True, omit_defaults=True, gc=False):
+    """The approved call, ready to be sent back with its `function_call_output`."""
+
+    type: str
+    id: str | None = None
+    call_id: str | None = None
+    name: str | None = None
+    namespace: str | None = None
+    arguments: str | None = None
+    status: str | None = None
 
 
 class Record(Protocol):
