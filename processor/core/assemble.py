@@ -7,7 +7,7 @@ response can no longer take a call back, or at once where a bound is passed.
 from collections.abc import Sequence
 from typing import Any
 
-from processor.core import settle
+from processor.core import plain, settle
 from processor.core.agree import claim, claim_final, content
 from processor.core.events import Event, Item
 from processor.core.machine import OPEN_ON_THE_WIRE, TABLE, UNFINISHED, Action, Input, State
@@ -22,6 +22,8 @@ DECIDABLE = frozenset({_CALL, Kind.NAMESPACED, Kind.ACTION})
 
 def announce(response: Response, event: Event, ctx: Context) -> None:
     """`response.output_item.added`."""
+    if plain.announced(response, event, ctx):
+        return
     item = event.item
     if item is None:
         ctx.tally.null_items += 1
@@ -71,6 +73,8 @@ def append(response: Response, event: Event, ctx: Context) -> None:
 
 def give_arguments(response: Response, event: Event, ctx: Context) -> None:
     """`response.function_call_arguments.done`."""
+    if plain.given(response, event):
+        return
     call = _target(response, event, Input.ARGUMENTS_GIVEN, ctx)
     if call is None:
         return
@@ -81,6 +85,8 @@ def give_arguments(response: Response, event: Event, ctx: Context) -> None:
 
 def finish(response: Response, event: Event, ctx: Context) -> None:
     """`response.output_item.done`."""
+    if plain.finished(response, event, ctx):
+        return
     item = event.item
     if item is None:
         ctx.tally.null_items += 1
@@ -148,7 +154,7 @@ def _is_news(call: Call, item: Item) -> bool:
 
 def _repeated(call: Call | None, uses: Sequence[Call], item: Item, ctx: Context) -> Call | None:
     """The use of its call_id of which a final piece tells nothing new: it has no content of its own, or the same."""
-    if call is not None and any(call_id != item.call_id for call_id in call.call_ids):
+    if call is not None and call.call_ids and call.call_ids[0] != item.call_id:
         return None  # announced under another call_id: that one needs its decision (rule 1)
     if any(use.conflict or use.final is None for use in uses):
         ctx.tally.late += 1

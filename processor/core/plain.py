@@ -1,17 +1,95 @@
-"""The common end of a response: its terminal event repeats each finished call once, word for word.
+"""The common life of a call, without the detours: announced, its arguments given, finished, listed word for word.
 
-Owns a quick yes. It only ever says that `terminal` would find nothing to say; whatever it doubts goes there.
+Owns quick answers only. Each function either does what `assemble` and `terminal` would do, or says no and leaves all as it
+was; whatever is doubtful goes there. `tests/core/test_plain.py` holds the two ways together. Measured in instructions: an item
+announced takes 29 k there and 12 k here; over all events it is 34 k an event and 31 k.
 """
 
-from processor.core.events import Item
-from processor.core.machine import State
-from processor.core.state import Response
-from processor.core.vocabulary import COUNTED_ITEM_TYPES, FUNCTION_CALL
+from processor.core.events import Event, Item
+from processor.core.machine import TABLE, Input, State
+from processor.core.state import ITEM_BYTES, Call, Context, Response
+from processor.core.vocabulary import COUNTED_ITEM_TYPES, FUNCTION_CALL, Kind
+
+# Looked up once: a member of an enum costs as much as ten of the comparisons below (Python 3.11).
+_CALL, _OPEN, _ARGUMENTS_DONE, _DONE, _DECIDED = Kind.CALL, State.OPEN, State.ARGUMENTS_DONE, State.DONE, State.DECIDED
+_ANNOUNCED = TABLE[State.ABSENT][Input.ANNOUNCED].state
+_GIVEN = TABLE[State.OPEN][Input.ARGUMENTS_GIVEN].state
+_FINISHED = TABLE[State.OPEN][Input.FINISHED].state
 
 
-def agrees(response: Response, output: list[Item | None] | None) -> bool:
-    """Whether every entry is a streamed call with all that it said, or an item that is only counted."""
-    finished = response.finished
+def announced(response: Response, event: Event, ctx: Context) -> bool:
+    """A function call with an id and a name, on an index where nothing was seen, and no arguments yet."""
+    item, index = event.item, event.output_index
+    if item is None or item.type != FUNCTION_CALL or type(index) is not int or index in response.latest:
+        return False
+    call_id, name = item.call_id, item.name
+    if (
+        type(call_id) is not str
+        or type(name) is not str
+        or item.namespace is not None
+        or response.functions >= ctx.bounds.max_calls
+    ):
+        return False
+    if not call_id or not name or item.arguments or not call_id.isascii() or not name.isascii():
+        return False
+    call = Call(_ANNOUNCED, index, _CALL, ctx.offset, response.functions, FUNCTION_CALL, None, name, None, [call_id])
+    response.functions += 1
+    response.items.append(call)
+    response.latest[index] = call
+    response.highest_index = max(response.highest_index, index)
+    response.buffered_bytes += ITEM_BYTES + len(FUNCTION_CALL) + len(name) + len(call_id)
+    return True
+
+
+def given(response: Response, event: Event) -> bool:
+    """The arguments of an open call, told whole for the first time."""
+    index, arguments = event.output_index, event.arguments
+    call = response.latest.get(index) if type(index) is int else None
+    if call is None or call.state is not _OPEN or call.kind is not _CALL or call.arguments is not None:
+        return False
+    if type(arguments) is not str or len(arguments) <= len("{}") or not arguments.isascii():
+        return False
+    if (event.name is not None and event.name != call.name) or event.call_id is not None:
+        return False
+    call.state = _GIVEN
+    call.arguments = arguments
+    response.buffered_bytes += len(arguments)
+    return True
+
+
+def finished(response: Response, event: Event, ctx: Context) -> bool:
+    """The final piece of an open call, which says what the others said, under a call_id that nothing else had."""
+    item, index = event.item, event.output_index
+    call = response.latest.get(index) if type(index) is int else None
+    if item is None or call is None or call.kind is not _CALL or item.type != FUNCTION_CALL:
+        return False
+    if (
+        (call.state is not _OPEN and call.state is not _ARGUMENTS_DONE)
+        or ctx.bounds.release != "response"
+        or ctx.record.headers
+    ):
+        return False
+    call_id, name, arguments = item.call_id, item.name, item.arguments
+    if type(call_id) is not str or call.call_ids != [call_id] or call_id in response.finished or name != call.name:
+        return False
+    if type(arguments) is not str or type(name) is not str or item.namespace is not None or call.namespace is not None:
+        return False
+    if call.type != FUNCTION_CALL or (call.arguments is not None and call.arguments != arguments):
+        return False
+    if call.deltas and "".join(call.deltas) != arguments:
+        return False
+    if not (arguments.isascii() and name.isascii() and call_id.isascii()):
+        return False
+    item.content = None
+    call.final, call.state = item, _FINISHED
+    call.arguments, call.deltas = None, []
+    response.buffered_bytes += len(arguments) + len(name) + len(call_id)
+    response.finished[call_id] = [call]
+    return True
+
+
+def listed(response: Response, output: list[Item | None] | None) -> bool:
+    """Whether every entry of a terminal event is a streamed call with all that it said, or an item that is only counted."""
     for item in output or ():
         if item is None:
             return False
@@ -19,20 +97,15 @@ def agrees(response: Response, output: list[Item | None] | None) -> bool:
             if item.type in COUNTED_ITEM_TYPES:
                 continue
             return False
-        uses = finished.get(item.call_id) if type(item.call_id) is str else None
+        uses = response.finished.get(item.call_id) if type(item.call_id) is str else None
         if uses is None or len(uses) != 1:
             return False
         call = uses[0]
         final = call.final
-        if (
-            final is None
-            or item.status != "completed"
-            or item.arguments != final.arguments
-            or item.name != final.name
-            or item.namespace != final.namespace
-            or final.type != FUNCTION_CALL
-            or len(call.call_ids) != 1
-            or (call.state is not State.DONE and call.state is not State.DECIDED)
-        ):
+        if final is None or item.arguments != final.arguments or item.name != final.name or item.namespace != final.namespace:
+            return False
+        if item.status != "completed" or final.type != FUNCTION_CALL or len(call.call_ids) != 1:
+            return False
+        if call.state is not _DONE and call.state is not _DECIDED:
             return False
     return True

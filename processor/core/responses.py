@@ -250,7 +250,7 @@ class Responses:
         if known.open is not None:
             echo.absorb(known.open, body)
             output = body.output if body is not None else None
-            if fact is Input.RELEASED and plain.agrees(known.open, output):
+            if fact is Input.RELEASED and plain.listed(known.open, output):
                 end_unlisted(known.open, fact, ctx)
             else:
                 end(known.open, output, fact, ctx)
@@ -266,6 +266,8 @@ def _ident(body: ResponseBody | None) -> str | None:
 def _start_again(response: Response) -> None:
     """Rule 11: an unnumbered stream sent again; what is decided stays known."""
     decided = [c for c in response.items if c.state in (State.DECIDED, State.LIMITED)]
+    for call in decided:
+        call.state = State.DECIDED  # nothing that comes now belongs to it
     kept = {id(call) for call in decided}
     response.items = decided
     response.latest = {}

@@ -161,8 +161,6 @@ def _list(response: Response, call: Call, entry: _Entry, ctx: Context) -> None:
             call.conflict = call.conflict or f"{', '.join(found)} differs: the terminal event"
         if entry.item.status is not None and entry.item.status != "completed":
             call.listed_status = entry.item.status
-    else:
-        ctx.tally.late += 1
 
 
 def _cut_off(response: Response, output: list[Item | None] | None, entries: list[_Entry]) -> list[Call]:
