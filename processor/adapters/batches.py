@@ -38,6 +38,15 @@ BATCH = ("validate_crc", "base_offset", "next_offset", "producer_id", "is_contro
 NO_LIMIT = 1 << 60
 
 
+class NameUnreadable(Exception):
+    """A record has a header whose name is not UTF-8: the client's reader gives up its whole batch, each time anew."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__("The name of a record's header is not UTF-8.")
+        self.number = number
+        """The partition."""
+
+
 def install(consumer: Any) -> bool:
     """Let a consumer that has not read yet do it so; False where its fetcher is not as expected: it reads in its own way."""
     fetcher: Any = getattr(consumer, "_fetcher", None)
@@ -80,7 +89,7 @@ class _WholeBatches:
         """The position after them."""
 
     def __call__(self, max_records: int | None = None) -> list[Any]:
-        """Return the next records, and move the client's position past them. Raises CorruptRecordException and its like."""
+        """Return the next records, and move the client's position past them. Raises NameUnreadable, CorruptRecordException."""
         result: Any = self._result()
         # A seek, a pause or a rebalance meanwhile: `check_assignment` lets go of what is unread, and it is fetched anew.
         if result is None or not result.has_more() or not result.check_assignment(result._topic_partition):
@@ -96,10 +105,12 @@ class _WholeBatches:
                     found += _from(unread, batch, position)
                 # The last offset of a batch stays in its head where compaction has taken the record.
                 position = max(position, batch.next_offset)
-        except Exception:
+        except Exception as fault:
             # The rest is fetched anew from the position, which is before the batch that failed: it fails again, alone.
             result._partition_records = None
             if not found:
+                if isinstance(fault, UnicodeDecodeError):
+                    raise NameUnreadable(result._topic_partition.partition) from None
                 raise
         if len(found) > most:
             self._waiting, self._after = found[most:], position

@@ -26,7 +26,16 @@ SCAN_SECONDS = 0.1
 CLOSE_SECONDS = 5.0
 """How long leaving the group may take."""
 
-FAULTS = (kafka.KafkaError, kafka.ConsumerStoppedError, OSError, TimeoutError, AssertionError, RuntimeError, ValueError)
+FAULTS = (
+    batches.NameUnreadable,
+    kafka.KafkaError,
+    kafka.ConsumerStoppedError,
+    OSError,
+    TimeoutError,
+    AssertionError,
+    RuntimeError,
+    ValueError,
+)
 """What the consumer raises, its own assertions and decoding errors included."""
 
 
@@ -247,6 +256,9 @@ class Source:
             # The client has already stepped over the record: going on would skip it silently.
             number = fault.args[1].partition
             return Fetched([], {number: Poisoned("A record is larger than `kafka.max_partition_fetch_bytes`.")})
+        if isinstance(fault, batches.NameUnreadable):
+            self._go_back()
+            return Fetched([], {fault.number: Poisoned(str(fault))})
         if isinstance(fault, kafka.UnsupportedCodecError):
             raise Fatal(f"{doing}: the library for its compression is not installed ({fault}).") from fault
         tasks = (self._consumer._coordinator._coordination_task, self._consumer._fetcher.error_future)
@@ -255,11 +267,13 @@ class Source:
         ours = translate(fault, doing)
         if isinstance(ours, Fatal):
             raise ours from fault
-        # After an exception in the middle of a batch the client steps over the rest of it: every partition goes back to what
-        # was handed out.
+        self._go_back()
+        return Fetched([], {-1: Retryable(str(ours))})
+
+    def _go_back(self) -> None:
+        """After an exception what the same fetch had of other partitions is lost: all go back to what was handed out."""
         for number, position in self._handed.items():
             self._consumer.seek(TopicPartition(self._topic, number), position)
-        return Fetched([], {-1: Retryable(str(ours))})
 
     async def commit(self, number: int, offset: int, metadata: str) -> None:
         """Commit as a member of the group: for `at_least_once` only, it is not fenced. Raises aiokafka's errors."""

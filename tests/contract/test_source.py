@@ -8,10 +8,11 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
+from aiokafka.record.util import calc_crc32c
 
 from processor.adapters.offset_fetch import Reader
 from processor.adapters.source import OutOfRange, Source
-from processor.errors import Fenced, Retryable
+from processor.errors import Fenced, Poisoned, Retryable
 from processor.settings import Settings
 from tests.conftest import MakeTopic
 from tests.contract.kit import Lines, commit_at, input_partition, make_settings, produce, started, with_reader
@@ -133,6 +134,52 @@ def test_an_error_in_the_middle_of_a_batch_skips_nothing(bootstrap: str, make_to
 
     async def all_of_it() -> None:
         await produce(bootstrap, settings.topics.events, [b"%d" % n for n in range(10)])
+        await with_source(settings, work)
+
+    asyncio.run(all_of_it())
+
+
+def test_a_header_name_that_is_no_text_stops_its_partition(bootstrap: str, make_topic: MakeTopic) -> None:
+    """The client gives up the batch each time anew: its partition is named and halted, and the other one is read to its end."""
+    settings = make_settings(bootstrap, make_topic, partitions=2)
+    topic = settings.topics.events
+
+    async def write() -> None:
+        producer = AIOKafkaProducer(bootstrap_servers=bootstrap)
+        await producer.start()
+        try:
+            batch = producer.create_batch()
+            batch.append(key=None, value=b"odd", timestamp=None, headers=[("name", b"x")])
+            # Behind the client's back, and summed anew: any producer may send it.
+            data = bytearray(batch._build())
+            place = data.index(b"name")
+            data[place : place + 4] = b"\xff\xfe\xfd\xfc"
+            data[17:21] = calc_crc32c(bytes(data[21:])).to_bytes(4, "big")
+            batch._buffer = data
+            await (await producer.send_batch(batch, topic, partition=0))
+        finally:
+            await producer.stop()
+        await produce(bootstrap, topic, [b"%d" % n for n in range(10)], partition=1)
+
+    async def work(source: Source) -> None:
+        for number in (0, 1):
+            assert source.begin(number, source.owned[number], 0)
+        seen: list[int] = []
+        fault: Exception | None = None
+        while fault is None or len(seen) < 10:
+            fetched = await source.fetch(200)
+            for number, records, _ in fetched.batches:
+                assert number == 1
+                seen += [record.offset for record in records]
+            for number, cause in fetched.faults.items():
+                assert number == 0
+                fault = cause
+                source.halt(0)
+        assert isinstance(fault, Poisoned)
+        assert seen == list(range(10))
+
+    async def all_of_it() -> None:
+        await write()
         await with_source(settings, work)
 
     asyncio.run(all_of_it())
