@@ -138,7 +138,7 @@ class Collecting(ABC):
         use.identified = True
         use.done = dict(item)
         use.done_at = event.token
-        before = self._repeated(use) if len(set(use.ids)) < 2 else None
+        before = self._repeated(use) if use.call_id in (item.get("call_id"), "", None) else None
         if before is not None:
             self.uses.remove(use)
             self.last_at.update({i: before for i, last in self.last_at.items() if last is use})
@@ -149,10 +149,11 @@ class Collecting(ABC):
 
     def _repeated(self, use: Use) -> Use | None:
         """What it repeats: the same content, or anything under a call_id that has no content (rules 8 and 9)."""
-        earlier = [u for u in self.uses if u is not use and u.done is not None]
-        if not use.call_id:
-            return next((u for u in earlier if u.index == use.index and not u.ids and u.content() == use.content()), None)
-        earlier = [u for u in earlier if use.call_id in u.claims and not u.silent]
+        earlier = [u for u in self.uses if u is not use and u.done is not None and not u.counted_only]
+        if use.call_id:
+            earlier = [u for u in earlier if use.call_id in u.claims and not u.silent]
+        else:
+            earlier = [u for u in earlier if u.index == use.index and not u.ids]
         void = any(u.limited or disagree(u, self.bounds.tolerate) for u in earlier)
         return next((u for u in earlier if void or u.content() == use.content()), None)
 

@@ -110,7 +110,7 @@ class Reading(Collecting):
     def _reason(self, use: Use, how: str) -> str:
         kind = use.type
         earlier = [self.used[c] for c in sorted(use.claims) if c in self.used]
-        same = use.final is not None and use.content() in earlier and len(set(use.ids)) < 2
+        same = use.final is not None and use.content() in earlier and use.call_id == use.final.get("call_id")
         if self.used.get(use.call_id or "") == LATE or same:
             return LATE
         if kind in COUNTED_ONLY and all(t is None or t in COUNTED_ONLY for t in use.types):

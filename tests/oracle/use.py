@@ -109,7 +109,7 @@ class Use:
 
     def content(self) -> str:
         """What it says, for telling a repeat from another use of its call_id."""
-        return says(self.final or {})
+        return says({**(self.final or {}), "call_id": None})
 
 
 def says(piece: Json) -> str:
