@@ -73,7 +73,8 @@ async def read_from(consumer: AIOKafkaConsumer, where: TopicPartition, start: in
     consumer.seek(where, start)
     found: list[tuple[Any, ...]] = []
     while await consumer.position(where) < end:
-        for records in (await consumer.getmany(timeout_ms=500)).values():
+        # Brief: where only aborted records are left, it waits to the end.
+        for records in (await consumer.getmany(timeout_ms=20)).values():
             found += [(r.offset, r.timestamp, r.key, r.value, tuple(r.headers)) for r in records]
     assert await consumer.position(where) == end
     return found
