@@ -94,7 +94,7 @@ def listed(response: Response, output: list[Item | None] | None) -> bool:
         if item is None:
             return False
         if item.type != FUNCTION_CALL:
-            if item.type in COUNTED_ITEM_TYPES:
+            if type(item.type) is str and item.type in COUNTED_ITEM_TYPES:
                 continue
             return False
         uses = response.finished.get(item.call_id) if type(item.call_id) is str else None
