@@ -58,7 +58,8 @@ class Reading(Collecting):
             for use in match(self.uses, entries, self.bounds.tolerate):
                 self.uses.append(use)
                 self.count(use, token)
-            for use in self.uses:
+            for number, use in enumerate(self.uses):
+                use.renames = self._may_rename(use, self.uses[:number])
                 use.cut = how == "incomplete" and (use is cut or (bool(entries) and same_entry(use, entries[-1])))
         place = {id(use): number for number, use in enumerate(self.uses)}
         # The first use that finished stands; the order of publication is another one (rule 19).
@@ -73,6 +74,16 @@ class Reading(Collecting):
     def _cut_off(self) -> Use | None:
         """The item with the highest index seen; of several there, the latest (rule 17)."""
         return self.last_at.get(self.highest_index)
+
+    def _may_rename(self, use: Use, before: list[Use]) -> bool:
+        """Rule 34; an id that another call of the response has, or was given, is no name for this one."""
+        if use.renamed_to is None or not use.ids or use.decided or "call_id_renamed" not in self.bounds.tolerate:
+            return False
+        others = [u for u in self.uses if u is not use and u.types and u.final is not None and u.renamed_to is None]
+        taken = any(use.renamed_to in u.claims for u in others) or any(
+            u.renames and u.renamed_to == use.renamed_to for u in before
+        )
+        return not taken and use.renamed_to not in self.used
 
     def _decided_elsewhere(self, use: Use) -> bool:
         ready = [u for u in self.uses if (u.final is not None or u.decided) and u.type not in COUNTED_ONLY]
@@ -95,14 +106,9 @@ class Reading(Collecting):
         """Decide a call with this reason."""
         use.decided = True
         call_id = use.call_id
-        if use.renamed_to is not None and use.ids and "call_id_renamed" in self.bounds.tolerate:
+        if use.renames:
             call_id = use.renamed_to
-        void = (
-            reason == "conflict"
-            or (reason == "limit" and use.final is None)
-            or disagree(use, self.bounds.tolerate)
-            or self._tools_clash()
-        )
+        void = reason == "conflict" or (reason == "limit" and use.final is None) or self._disagrees(use)
         for claimed in use.claims | ({call_id} if call_id else set()):
             self.used.setdefault(claimed, LATE if void else use.content())
         self.verdicts.append(Verdict((*token, len(self.verdicts)), call_id, reason, use))
@@ -122,7 +128,7 @@ class Reading(Collecting):
         if kind != "function_call" and kind not in COUNTED_ONLY:
             known = kind in ("custom_tool_call", "mcp_approval_request", "local_shell_call", "computer_call")
             return "not_function_call" if known or use.call_id else ""
-        return self._status(use, how) or self._identity(use, bool(earlier)) or self._agreement(use) or self._gate(use)
+        return self._status(use, how) or self._identity(use, bool(earlier)) or self._conflict(use) or self._gate(use)
 
     def _status(self, use: Use, how: str) -> str:
         lenient = "status_absent" in self.bounds.tolerate
@@ -143,10 +149,13 @@ class Reading(Collecting):
         named = all(isinstance(final.get(name), str) and final[name] for name in ("call_id", "name"))
         return "identity" if again or not named else ""
 
-    def _agreement(self, use: Use) -> str:
-        if use.renamed_to is not None and "call_id_renamed" in self.bounds.tolerate:
+    def _conflict(self, use: Use) -> str:
+        return "conflict" if self._disagrees(use) else ""
+
+    def _disagrees(self, use: Use) -> bool:
+        if use.renames:
             use = Use(use.index, [{**p, "call_id": None} for p in use.before], use.deltas, done=anonymous(use.done))
-        return "conflict" if self._tools_clash() or disagree(use, self.bounds.tolerate) else ""
+        return self._tools_clash() or disagree(use, self.bounds.tolerate)
 
     def _tools_clash(self) -> bool:
         """Rule 10."""

@@ -42,6 +42,8 @@ class Use:
     spoiled: bool = False
     """Pieces cannot be told apart, or one is no text: in conflict."""
     renamed_to: str | None = None
+    renames: bool = False
+    """It is published under that id (`call_id_renamed`)."""
     decided: bool = False
     cut: bool = False
     limited: bool = False
