@@ -15,7 +15,7 @@ from aiokafka import errors as kafka
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
-from processor.adapters import batches
+from processor.adapters import batches, odd_names
 from processor.adapters.kafka_client import client_options, patient, translate
 from processor.core.ports import Record
 from processor.errors import Fatal, Fenced, Poisoned, Retryable
@@ -27,7 +27,6 @@ CLOSE_SECONDS = 5.0
 """How long leaving the group may take."""
 
 FAULTS = (
-    batches.NameUnreadable,
     kafka.KafkaError,
     kafka.ConsumerStoppedError,
     OSError,
@@ -221,6 +220,8 @@ class Source:
         consumer = self._consumer
         try:
             found = await consumer.getmany(timeout_ms=timeout_ms)
+        except batches.NameUnreadable as fault:
+            return await self._read_oddly(fault.number)
         except FAULTS as fault:
             return self._failed(fault)
         handed = self._handed
@@ -256,9 +257,6 @@ class Source:
             # The client has already stepped over the record: going on would skip it silently.
             number = fault.args[1].partition
             return Fetched([], {number: Poisoned("A record is larger than `kafka.max_partition_fetch_bytes`.")})
-        if isinstance(fault, batches.NameUnreadable):
-            self._go_back()
-            return Fetched([], {fault.number: Poisoned(str(fault))})
         if isinstance(fault, kafka.UnsupportedCodecError):
             raise Fatal(f"{doing}: the library for its compression is not installed ({fault}).") from fault
         tasks = (self._consumer._coordinator._coordination_task, self._consumer._fetcher.error_future)
@@ -269,6 +267,24 @@ class Source:
             raise ours from fault
         self._go_back()
         return Fetched([], {-1: Retryable(str(ours))})
+
+    async def _read_oddly(self, number: int) -> Fetched:
+        """Read on where a header's name is no text."""
+        self._go_back()
+        where = TopicPartition(self._topic, number)
+        offset = self._handed.get(number)
+        if offset is None:
+            return Fetched([], {})
+        try:
+            records, position = await odd_names.read(self._consumer, where, offset)
+        except FAULTS as fault:
+            return self._failed(fault)
+        # A rebalance meanwhile: it is another's, or will be begun anew.
+        if self._handed.get(number) != offset:
+            return Fetched([], {})
+        self._consumer.seek(where, position)
+        self._handed[number] = position
+        return Fetched([(number, records, position)], {})
 
     def _go_back(self) -> None:
         """After an exception what the same fetch had of other partitions is lost: all go back to what was handed out."""
