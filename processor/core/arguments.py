@@ -66,11 +66,21 @@ def read(text: str, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> A
             value = decode_quickly(text)
         except (ValueError, RecursionError):
             return read_closely(text, max_bytes, max_depth)
-        # Every member that the parser read has a colon of its own outside the strings. As many colons as members were kept:
-        # no name came twice. Colons inside strings only make this proof fail, never wrong.
-        if len(value) == count_to(text, ":", len(value)):
+        # Where there is no comma no object has a second member. Else: every member that the parser read has a colon of its own
+        # outside the strings. As many colons as members were kept: no name came twice. Colons inside strings only make this
+        # proof fail, never wrong.
+        if "," not in text or len(value) == count_to(text, ":", len(value)):
             return value
     return read_closely(text, max_bytes, max_depth)
+
+
+def _reprinted(text: str) -> Any:
+    """Value of a text that is the same when printed again, else None: no name came twice, and numbers are shortest forms."""
+    try:
+        value = _decode_numbers(text)
+        return value if _encode(value) == text.encode() else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def count_to(text: str, mark: str, bound: int) -> int:
@@ -89,13 +99,9 @@ def count_to(text: str, mark: str, bound: int) -> int:
 def read_closely(text: str, max_bytes: int, max_depth: int) -> Any:
     """Read what the quick decoder did not take, or what has colons to account for."""
     if len(text) * 4 <= max_bytes and max_depth >= QUICK_DEPTH:
-        try:
-            value = _decode_numbers(text)
-            # Printed again it is the same text: no name came twice, and each number is written in its shortest form.
-            if _encode(value) == text.encode():
-                return value
-        except (ValueError, RecursionError):
-            pass
+        value = _reprinted(text)
+        if value is not None:
+            return value
     size = _utf8_bytes(text)
     if size > max_bytes:
         return Fault(Reason.LIMIT, f"{size} bytes of arguments, the bound is {max_bytes}")

@@ -91,7 +91,7 @@ class Gate:
                 if len(text) <= self._quick_chars:
                     try:
                         value = decode_quickly(text)
-                        if len(value) == text.count(":") and is_valid(value):
+                        if ("," not in text or len(value) == text.count(":")) and is_valid(value):
                             return verdict
                     except ValueError:
                         pass
