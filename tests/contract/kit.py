@@ -51,14 +51,13 @@ def make_settings(bootstrap: str, make_topic: MakeTopic, partitions: int = 1, **
         rejected=make_topic("rejected", partitions=partitions, config=output),
         dead_letter=make_topic("dead-letter", partitions=partitions, config=output),
     )
-    kafka = Kafka(
-        bootstrap_servers=(bootstrap,),
-        session_timeout_ms=6_000,
-        heartbeat_interval_ms=500,
-        rebalance_timeout_ms=10_000,
-        transaction_timeout_ms=10_000,
-        **changes.pop("kafka", {}),
-    )
+    usual = {
+        "session_timeout_ms": 6_000,
+        "heartbeat_interval_ms": 500,
+        "rebalance_timeout_ms": 10_000,
+        "transaction_timeout_ms": 10_000,
+    }
+    kafka = Kafka(bootstrap_servers=(bootstrap,), **(usual | changes.pop("kafka", {})))
     return Settings(group=f"group-{events}", topics=topics, kafka=kafka, **changes)
 
 

