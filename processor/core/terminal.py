@@ -119,7 +119,7 @@ def _contradicts(use: Call, item: Item, ctx: Context) -> bool:
 def _match_places(response: Response, streamed: list[Call], entries: list[_Entry], ctx: Context) -> list[int]:
     """An entry without a call_id is the streamed item of its type at its place among them."""
     taken = {id(entry.call) for entry in entries if entry.call is not None}
-    by_type: dict[Any, list[Call]] = {}
+    by_type: dict[str, list[Call]] = {}
     for call in sorted(streamed, key=lambda c: math.inf if c.index is None else c.index):
         by_type.setdefault(repr(call.type), []).append(call)
     matched = []
