@@ -71,7 +71,8 @@ def approve(
 ) -> Outgoing | None:
     """The record of a plain approval, or None where it is none: it is too large, or lacks what most calls have.
 
-    `times` are those of the event and of the decision. Raises ValueError for a lone surrogate anywhere.
+    `times` are those of the event and of the decision, `most` bounds its value with the trace: twice as much is always room for
+    the key and the other headers besides. Raises ValueError for a lone surrogate anywhere.
     """
     event_time, decided_at = times
     call_id, response_id, stream, item_id = call.call_id, call.response_id, call.stream, call.item_id
@@ -106,11 +107,14 @@ def approve(
             decided_at,
         )
     )
-    if len(value) > most:
-        return None
+    size = len(value)
     headers: list[Header] = [APPROVED, _OK, ("call_id", header), form.header, JSON]
     if call.traceparent is not None:
         headers.append(("traceparent", call.traceparent))
+        size += len(call.traceparent)
     if call.tracestate is not None:
         headers.append(("tracestate", call.tracestate))
+        size += len(call.tracestate)
+    if size > most:
+        return None
     return Outgoing(_ROUTE, stream.encode(), value, headers, _CODE)

@@ -87,8 +87,8 @@ class Decider:
         self._arguments = gate.settings.arguments
         self._max_bytes = gate.settings.max_decision_bytes
         self._max_rejection_bytes = gate.settings.max_rejection_bytes
-        self._max_plain_bytes = self._max_bytes // 2
-        """A larger one is measured with its headers."""
+        self._max_plain_bytes = (self._max_bytes - _OVERHEAD) // 2
+        """A larger one is measured to the byte."""
         self._stamp_event = Stamps()
         self._stamp_decided = Stamps()
 

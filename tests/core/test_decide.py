@@ -189,6 +189,24 @@ def test_an_approval_that_does_not_fit_is_limit() -> None:
     assert decide(candidate(arguments=long), Decider(gate(free)))[0]["reason"] == "ok"
 
 
+@pytest.mark.parametrize(
+    "large",
+    [
+        {"traceparent": b"x" * 5_000},
+        {"tracestate": b"x" * 5_000},
+        {"stream": "x" * 4_000},
+        {"arguments": ARGUMENTS + " " * 6_000},
+    ],
+    ids=["traceparent", "tracestate", "stream", "arguments"],
+)
+def test_the_bound_holds_for_plain_approvals_too(large: dict[str, Any]) -> None:
+    """Key and headers count as well, also where a call of the same tool has passed before."""
+    decider = Decider(gate(max_decision_bytes=8_000))
+    assert decide(candidate(), decider)[0]["reason"] == "ok"
+    assert decide(candidate(), decider)[0]["reason"] == "ok"
+    assert decide(candidate(**large), decider)[0]["reason"] == "limit"
+
+
 def test_a_rejection_is_cut_until_it_fits() -> None:
     """A rejection can always be published: what can be done without goes first."""
     call = candidate(name="n" * 50_000, call_id="c" * 50_000, arguments="\x01" * 50_000)
