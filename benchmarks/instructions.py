@@ -15,15 +15,23 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.core import bare, decoding, records_of, whole
+from benchmarks.gate import cases, sides
 from benchmarks.stream import Shape
 from benchmarks.workload import Workload, make
 
 FEW, MANY = 4_000, 10_000
 """Records of the two runs."""
+GATE = ("floor", "gate", "decision")
+"""Stages for a call of the median size, by itself: parsing and validating it, judging it, writing its decision."""
 
 
 def run(file: Path, stage: str, count: int) -> None:
-    """Run one stage over the first records of a workload (the child's side)."""
+    """Run one stage over the first records of a workload, or so many times (the child's side)."""
+    if stage in GATE:
+        side = dict(zip(GATE, sides(cases()[1]), strict=True))[stage]
+        for _ in range(count):
+            side()
+        return
     workload: Workload = pickle.loads(file.read_bytes())  # noqa: S301 - written by the parent, a moment ago
     records = records_of(workload)[:count]
     {"msgspec": bare, "decode": decoding, "core": whole(workload, check=False)}[stage](records)
@@ -44,7 +52,11 @@ def counted(file: Path, stage: str, count: int) -> int:
 def main() -> None:
     """Count."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--stages", default="msgspec,decode,core", help="which, comma-separated (default: %(default)s)")
+    parser.add_argument(
+        "--stages",
+        default="msgspec,decode,core",
+        help="which, comma-separated (default: %(default)s); floor,gate,decision: of one call",
+    )
     parser.add_argument("--idle-tools", type=int, default=0, help="tools of 1 kB that responses echo and nobody calls")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -62,7 +74,8 @@ def main() -> None:
         for stage in options.stages.split(","):
             each = (counted(file, stage, MANY) - counted(file, stage, FEW)) / (MANY - FEW)
             first = first or each
-            print(f"{stage:8} {each:8,.0f} instructions an event, {each / first:.2f} times the first", flush=True)
+            one = "a call" if stage in GATE else "an event"
+            print(f"{stage:8} {each:8,.0f} instructions {one}, {each / first:.2f} times the first", flush=True)
 
 
 if __name__ == "__main__":
