@@ -112,7 +112,9 @@ class Collecting(ABC):
             use = opened[-1]
         elif opened and "added_again" in self.bounds.tolerate and same_id(opened[-1], item):
             use = opened[-1]
-            use.before, use.deltas, use.spoiled = [], [], False
+            # What contradicted itself before is not made good by another start.
+            use.spoiled = disagree(use, self.bounds.tolerate)
+            use.before, use.deltas = [], []
         else:
             use = self._begin(index)
             for other in opened:
