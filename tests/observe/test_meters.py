@@ -112,3 +112,13 @@ def test_two_apps_in_one_process() -> None:
     one, two = Meters("1"), Meters("1")
     one.flush(Tally(records=1))
     assert value(two, "callgate_records_total") == 0
+
+
+def test_in_band_look_ups_are_totals() -> None:
+    """Issue 5: the hit rate of the in-band cache is a metric; a scrape brings its counters up to the totals."""
+    meters = Meters("1.2.3")
+    for hits, misses in ((0, 0), (5, 2), (5, 2), (9, 3)):
+        meters.in_band(hits, misses)
+    lines = meters.exposition().decode().splitlines()
+    assert 'callgate_in_band_lookups_total{result="hit"} 9.0' in lines
+    assert 'callgate_in_band_lookups_total{result="miss"} 3.0' in lines
