@@ -108,6 +108,7 @@ def test_input_written_with_transactions(bootstrap: str, make_topic: MakeTopic, 
         assert member.stop() == 0
 
 
+@pytest.mark.kafka
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_the_broker_goes_and_comes_back(tmp_path: Path, how: str) -> None:
