@@ -57,7 +57,9 @@ def claim_final(call: Call, item: Item, bounds: Bounds) -> int:
                 call.conflict = call.conflict or "the joined deltas are not the arguments of the final piece"
     call.arguments = None
     call.deltas = []
-    return size(item.arguments) + size(item.name) + size(item.call_id)
+    item.role = None
+    kept = (item.arguments, item.name, item.call_id, item.id, item.status, item.namespace, item.type, item.execution)
+    return sum(map(size, kept))
 
 
 def _claim_names(call: Call, piece: Item, where: str, *, blank: str | None) -> int:

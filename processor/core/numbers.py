@@ -4,7 +4,7 @@ from bisect import bisect_right
 
 from processor.core.events import Event
 from processor.core.signals import Tally
-from processor.core.state import Context, Response
+from processor.core.state import ITEM_BYTES, Context, Response
 
 _HIGHEST = (1 << 63) - 1
 
@@ -22,6 +22,7 @@ def repeated(response: Response, event: Event, tally: Tally) -> bool:
         tally.gaps += 0 <= highest < number - 1
         response.runs.append((number, len(response.prints)))
         response.prints.append(print_of(event))
+        response.buffered_bytes += ITEM_BYTES
         response.next_number = number + 1
         return False
     if _noted(response, number) == print_of(event):

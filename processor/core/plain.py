@@ -12,6 +12,7 @@ from processor.core.vocabulary import COUNTED_ITEM_TYPES, FUNCTION_CALL, Kind
 
 # Looked up once: a member of an enum costs as much as ten of the comparisons below (Python 3.11).
 _CALL, _OPEN, _ARGUMENTS_DONE, _DONE, _DECIDED = Kind.CALL, State.OPEN, State.ARGUMENTS_DONE, State.DONE, State.DECIDED
+_COMPLETED = "completed"
 _ANNOUNCED = TABLE[State.ABSENT][Input.ANNOUNCED].state
 _GIVEN = TABLE[State.OPEN][Input.ARGUMENTS_GIVEN].state
 _FINISHED = TABLE[State.OPEN][Input.FINISHED].state
@@ -78,12 +79,15 @@ def finished(response: Response, event: Event, ctx: Context) -> bool:
         return False
     if call.deltas and "".join(call.deltas) != arguments:
         return False
-    if not (arguments.isascii() and name.isascii() and call_id.isascii()):
+    ident = "" if item.id is None else item.id
+    if item.status != _COMPLETED or item.execution is not None or type(ident) is not str:
         return False
-    item.content = None
+    if not (arguments.isascii() and name.isascii() and call_id.isascii() and ident.isascii()):
+        return False
+    item.content = item.role = None
     call.final, call.state = item, _FINISHED
     call.arguments, call.deltas = None, []
-    response.buffered_bytes += len(arguments) + len(name) + len(call_id)
+    response.buffered_bytes += len(arguments) + len(name) + len(call_id) + len(ident) + len(_COMPLETED) + len(FUNCTION_CALL)
     response.finished[call_id] = [call]
     return True
 
@@ -104,7 +108,7 @@ def listed(response: Response, output: list[Item | None] | None) -> bool:
         final = call.final
         if final is None or item.arguments != final.arguments or item.name != final.name or item.namespace != final.namespace:
             return False
-        if item.status != "completed" or final.type != FUNCTION_CALL or len(call.call_ids) != 1:
+        if item.status != _COMPLETED or final.type != FUNCTION_CALL or len(call.call_ids) != 1:
             return False
         if call.state is not _DONE and call.state is not _DECIDED:
             return False

@@ -10,7 +10,7 @@ from processor.core import assemble, echo, numbers, plain
 from processor.core.event_types import DECIDING_TYPES, EVENT_TYPES
 from processor.core.events import Event, Request, ResponseBody, WholeResponse
 from processor.core.machine import Input, State
-from processor.core.state import Context, Known, Response, Stream
+from processor.core.state import EVENT_BYTES, Context, Known, Response, Stream
 from processor.core.streams import Streams
 from processor.core.terminal import end, end_unlisted
 from processor.core.vocabulary import Kind, event_label
@@ -84,6 +84,7 @@ class Responses:
             response.prints.append(numbers.print_of(event))
         elif numbers.repeated(response, event, ctx.tally):
             return
+        response.buffered_bytes += EVENT_BYTES
         handle(response, event, ctx)
         if response.buffered_bytes > ctx.bounds.max_response_bytes:
             self._overflow(stream, known, response, ctx)

@@ -18,6 +18,9 @@ from processor.core.vocabulary import Kind
 NO_RECORD = -1
 """Offset that no record has."""
 
+EVENT_BYTES = 16
+"""What an item event costs against it whatever it says: its place among the fragments, and its print."""
+
 ITEM_BYTES = 64
 """What an item costs against `max_response_bytes` beside its text, so that a million empty items are bounded too."""
 

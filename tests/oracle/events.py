@@ -78,6 +78,8 @@ def counted(events: list[Event]) -> list[Event]:
                     seen[number] = _signature(data)
             elif compared:
                 if seen.get(number) == _signature(data):
+                    if kind in LIFECYCLE:  # what it says of tools and limits is known all the same (rule 22)
+                        kept.append(event)
                     continue
                 unnumbered = True
         # A created for the response that is open starts an unnumbered one again.
