@@ -4,9 +4,9 @@ Owns one step of reading: from the client's unread batches of a partition to rec
 It never decides what is fetched, where a partition begins, or what a record means.
 
 The client makes a generator step, a method call and a frozen dataclass for every record. Measured for the step from fetched
-bytes to records of 370 bytes, without network and loop: 1.6 us of processor time an event in its way, 0.9 in this one; the whole
-processor takes about 13. Its compiled record has all that the core reads of one (offset, timestamp, key, value, headers), so it
-is handed on as it is.
+bytes to records of 370 bytes, without network and loop: 1.6 us of processor time an event in its way, 0.9 in this one; the
+whole processor takes about 13. Its compiled record has all that the core reads of one (offset, timestamp, key, value, headers),
+so it is handed on as it is.
 
 Only the consumer that is given to `install` reads so, by a `getall` on each of its own fetch results; no class of the client is
 changed. What the client checks of a batch is checked here too, in its order: the CRC, what aborted transactions wrote, control
