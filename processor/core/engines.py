@@ -5,13 +5,14 @@ an engine's exception out: what an engine cannot judge does not fit. Errors name
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, Final, Protocol, TypeAlias
 
 import fastjsonschema
 import jsonschema_rs
 from msgspec import Struct
+from msgspec.structs import replace
 
 from processor.core.patterns import fault_of_pattern
 from processor.core.proven import unproven
@@ -24,6 +25,10 @@ IsValid: TypeAlias = Callable[[Any], bool]
 
 MAX_FLAWS: Final = 8
 """Errors that a decision carries: enough to correct a call by."""
+MAX_LISTED: Final = 1000
+"""Errors of an engine that are looked at for them: it gives one for each missing member."""
+MAX_MISSING: Final = 20
+"""Missing members that one error names."""
 MAX_EFFORT: Final = 50_000
 """Parts of the arguments times weight of the schema up to which all errors are listed: some 0.5 s at the very worst."""
 MAX_POINTER: Final = 200
@@ -32,7 +37,7 @@ MAX_CAUSE: Final = 300
 """Characters of the cause of a schema's fault."""
 
 
-class Flaw(Struct, frozen=True):
+class Flaw(Struct, frozen=True, omit_defaults=True):
     """One place where a value does not fit its schema."""
 
     at: str
@@ -41,6 +46,8 @@ class Flaw(Struct, frozen=True):
     """JSON Pointer into the schema."""
     keyword: str
     """The keyword that is not satisfied."""
+    missing: tuple[str, ...] = ()
+    """Names that the schema requires and that are not there: the schema's words, so that they tell nothing of the arguments."""
 
 
 _NO_PLACE: Final = (Flaw("", "", ""),)
@@ -53,7 +60,7 @@ class SchemaFault(ValueError):
     """A schema cannot be used: where in it, and why."""
 
     def __init__(self, at: str, cause: str) -> None:
-        super().__init__(f"{at or '/'}: {cause}")
+        super().__init__(f"{at}: {cause}" if at else cause)
         self.at = at
         """JSON Pointer into the schema."""
         self.cause = cause
@@ -102,7 +109,7 @@ class _RustValidator:
             # The engine lists all errors before it gives the first one (10 s were measured for 20,000 of them), so that only
             # what is small enough is listed; of the rest the first error, where finding that lists nothing else.
             if self.weight is not None and _parts(value, MAX_EFFORT // self.weight) <= MAX_EFFORT // self.weight:
-                return tuple(_flaw(error) for error in islice(self.compiled.iter_errors(value), MAX_FLAWS))
+                return _each_once(map(_flaw, islice(self.compiled.iter_errors(value), MAX_LISTED)))
             if self.plain:
                 self.compiled.validate(value)
         except jsonschema_rs.ValidationError as error:
@@ -126,11 +133,29 @@ def _parts(value: Any, enough: int) -> int:
 
 
 def _flaw(error: jsonschema_rs.ValidationError) -> Flaw:
+    kind = error.kind
+    missing = kind.property if isinstance(kind, jsonschema_rs.ValidationErrorKind.Required) else None
     return Flaw(
         pointer(error.instance_path)[:MAX_POINTER],
         pointer(error.schema_path)[:MAX_POINTER],
         str(error.schema_path[-1]) if error.schema_path else "",
+        (missing[:MAX_POINTER],) if isinstance(missing, str) else (),
     )
+
+
+def _each_once(flaws: Iterable[Flaw]) -> tuple[Flaw, ...]:
+    """At most MAX_FLAWS of them, one for each place and keyword; it names all members that are missing there."""
+    found: dict[tuple[str, str], Flaw] = {}
+    for flaw in flaws:
+        key = flaw.at, flaw.schema
+        before = found.get(key)
+        if before is None:
+            if len(found) == MAX_FLAWS:
+                break
+            found[key] = flaw
+        elif flaw.missing and len(before.missing) < MAX_MISSING:
+            found[key] = replace(before, missing=tuple(dict.fromkeys(before.missing + flaw.missing)))
+    return tuple(found.values())
 
 
 class RustEngine:

@@ -93,7 +93,7 @@ def test_a_rejection_tells_the_model_what_to_correct() -> None:
     assert value["errors"] == [{"at": "/region", "schema": "/properties/region/enum", "keyword": "enum"}]
     feedback = value["feedback"]
     assert (feedback["type"], feedback["call_id"]) == ("function_call_output", "call_1")
-    assert '["apac","emea","amer"]' in feedback["output"]
+    assert 'at /region: must be one of "apac", "emea", "amer".' in feedback["output"]
     assert "secret" not in json.dumps(value)
 
 
