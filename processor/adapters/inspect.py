@@ -177,7 +177,10 @@ def _text(value: Any) -> str | None:
 
 
 def meaning(verdict: Verdict) -> str:
-    """One sentence on the reason or the cause."""
+    """One sentence on the reason or the cause; empty where the verdict's own detail is all that can be said."""
+    if verdict.reason == Reason.NOT_FUNCTION_CALL and verdict.decision is None:
+        # The reason's sentence is of items that ask for an action, and this one asks for none.
+        return ""
     for kind in (Reason, Cause):
         if verdict.reason in {each.value for each in kind}:
             return str(next(each for each in kind if each.value == verdict.reason).__doc__)

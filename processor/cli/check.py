@@ -11,9 +11,12 @@ from processor.cli.common import ConfigOption, SetOption, console, plain, settin
 from processor.cli.exits import Exit
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
 
     from processor.adapters.inspect import Verdict
+    from processor.core.engines import Schema
 
 EXAMPLES = """Examples:
 
@@ -49,7 +52,8 @@ def check(
     if as_json:
         _print_json(verdicts)
     else:
-        _print(verdicts, console())
+        tools = (*core.toolset.tools, *core.gate.in_band.compiled())
+        _print(verdicts, console(), {tool.sha256: tool.schema for tool in tools})
     if any(each.counts and each.verdict in {"rejected", "unreadable"} for each in verdicts):
         raise typer.Exit(Exit.REJECTED)
 
@@ -62,7 +66,7 @@ def _print_json(verdicts: "list[Verdict]") -> None:
     sys.stdout.buffer.flush()
 
 
-def _print(verdicts: "list[Verdict]", terminal: "Console") -> None:
+def _print(verdicts: "list[Verdict]", terminal: "Console", schemas: "Mapping[str, Schema]") -> None:
     from processor.adapters.inspect import meaning  # noqa: PLC0415 - as above
 
     marks = {"approved": ("✓", "green"), "rejected": ("✗", "red"), "fine": ("✓", "green"), "unreadable": ("!", "yellow")}
@@ -73,17 +77,25 @@ def _print(verdicts: "list[Verdict]", terminal: "Console") -> None:
         what = " ".join(plain(part) for part in (verdict.name or verdict.type or "", verdict.call_id or "") if part)
         reason = "" if verdict.verdict in {"approved", "fine"} else f" [bold]{verdict.reason}[/]"
         terminal.print(f"[{colour}]{mark} {verdict.verdict}[/]{reason} {what}".rstrip(), soft_wrap=True)
-        if verdict.verdict in {"rejected", "unreadable"} and verdict.counts:
+        if verdict.verdict in {"rejected", "unreadable"} and verdict.counts and meaning(verdict):
             terminal.print(f"  {meaning(verdict)}", soft_wrap=True)
         if verdict.detail:
             terminal.print(f"  [dim]{plain(verdict.detail)}[/]", soft_wrap=True)
         for error in verdict.errors:
-            terminal.print("  " + plain(_error(error)), soft_wrap=True)
+            schema = schemas.get((verdict.decision or {}).get("tool_schema", ""))
+            terminal.print("  " + plain(_error(error, schema)), soft_wrap=True)
         if verdict.tolerance:
             terminal.print(f'  [cyan]tolerate = \\["{verdict.tolerance}"] would let it through.[/]', soft_wrap=True)
     if not verdicts:
         terminal.print("Nothing to decide: no item was found.")
 
 
-def _error(error: dict[str, object]) -> str:
-    return f"at {error.get('at') or '/'}: {error.get('keyword')}, by the schema at {error.get('schema') or '/'}"
+def _error(error: dict[str, object], schema: "Schema | None") -> str:
+    """Say one error as the feedback does, and where the schema asks for it."""
+    import msgspec  # noqa: PLC0415 - as above
+
+    from processor.core.engines import Flaw  # noqa: PLC0415 - as above
+    from processor.core.feedback import place  # noqa: PLC0415 - as above
+
+    flaw = msgspec.convert(error, Flaw)
+    return place(flaw, schema) + (f" (schema: {flaw.schema})" if flaw.schema else "")

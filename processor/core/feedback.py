@@ -31,14 +31,14 @@ def feedback_text(verdict: Verdict) -> str | None:
         return None
     if verdict.reason is Reason.ARGUMENTS_SCHEMA and verdict.flaws:
         schema = verdict.tools[0].schema if len(verdict.tools) == 1 else None
-        places = "; ".join(_place(flaw, schema) for flaw in verdict.flaws)
+        places = "; ".join(place(flaw, schema) for flaw in verdict.flaws)
         return f"The call was not executed. {lead}: {places}. Correct the arguments and call the tool again."
     detail = f" ({verdict.detail})" if verdict.detail else ""
     return f"The call was not executed. {lead}{detail}."
 
 
-def _place(flaw: Flaw, schema: Any) -> str:
-    """One flaw in words."""
+def place(flaw: Flaw, schema: Any) -> str:
+    """One flaw in words, where it is and what the schema asks for."""
     at = f"at {flaw.at}" if flaw.at else "at the top"
     return f"{at}: {wanted(flaw, schema)}" if flaw.keyword else at
 

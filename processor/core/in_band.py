@@ -5,6 +5,7 @@ whatever is wrong with one makes it no tool (rule 23), never an exception.
 """
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
@@ -70,6 +71,11 @@ class InBandToolset:
             self._compiled[key] = self._compile(key, declared)
         return self._compiled[key]
 
+    def compiled(self) -> Iterator[Tool]:
+        """Tools that calls have asked for."""
+        for tools in self._compiled.values():
+            yield from tools
+
     def why_not(self, namespace: Any, name: Any) -> str:
         """Why nothing was found."""
         key = (namespace, name)
@@ -130,6 +136,11 @@ class InBandCache:
         """Look-ups that found the text."""
         self.misses = 0
         """Look-ups that had to read it."""
+
+    def compiled(self) -> Iterator[Tool]:
+        """Tools that calls have asked for, of every text that is kept."""
+        for kept in self._kept.values():
+            yield from kept.compiled()
 
     def get(self, text: bytes) -> InBandToolset:
         """The toolset of a text."""

@@ -111,8 +111,30 @@ def test_for_people() -> None:
     assert ended.code == 1
     assert "✗ rejected arguments_schema get_latest_sales_report call_123" in ended.out
     assert "do not fit the tool's schema" in ended.out
-    assert "at /region: enum, by the schema at /properties/region/enum" in ended.out
+    assert 'at /region: must be one of "apac", "emea", "amer" (schema: /properties/region/enum)' in ended.out
     assert "atlantis" not in ended.out
+
+
+def test_for_people_with_the_tools_of_the_stream() -> None:
+    """What a schema of the stream asks for is said as well, and a missing member is named, once."""
+    tool = {"type": "function", "name": "pay", "parameters": {"type": "object", "required": ["amount"]}}
+    output = [call(name="pay", arguments="{}")]
+    content = {"object": "response", "id": "r", "status": "completed", "tools": [tool], "output": output}
+    ended = callgate("check", "--set", "tools=stream", stdin=json.dumps(content).encode())
+    assert ended.code == 1
+    assert ended.out.splitlines()[-1] == '  at the top: is missing: "amount" (schema: /required)'
+    assert ended.out.count("amount") == 1
+
+
+def test_a_message_asks_nobody_to_act() -> None:
+    """Rule 33: of a message it is said that streams only count it, and not that it asks the client to act."""
+    ended = callgate("check", "--set", TOOLS, stdin=b'{"type": "message", "role": "user", "content": []}')
+    assert ended.out.splitlines() == [
+        "✗ rejected not_function_call message",
+        "  A stream only counts such items: nobody executes them.",
+    ]
+    asks = callgate("check", "--set", TOOLS, stdin=b'{"type": "custom_tool_call", "call_id": "c", "name": "x", "input": ""}')
+    assert "It asks the client to act" in asks.out
 
 
 def test_markup_in_names_is_not_obeyed() -> None:
