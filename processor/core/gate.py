@@ -125,6 +125,9 @@ class Gate:
         if verdict.reason is not Reason.OK and not self._observes(namespace, call.name):
             return verdict
         self._check_arguments(call, verdict, namespace)
+        if verdict.reason is not Reason.OK:
+            # Only what is approved is published in another form than it came in.
+            verdict.normalised = False
         if verdict.reason is Reason.OK and verdict.would_reject is None and not verdict.normalised:
             self._remember(call, verdict, in_force)
         return verdict

@@ -364,6 +364,13 @@ def test_tolerances_go_no_further_than_they_say() -> None:
     assert (verdict.reason, verdict.tolerated) == (Reason.OK, ())
 
 
+def test_a_rejection_is_normalised_by_nothing() -> None:
+    """Rule 34: arguments that are tolerated as an object and do not fit are rejected as they came."""
+    verdict = gate(tolerate=("arguments_object",)).judge(candidate(arguments={}))
+    assert (verdict.reason, verdict.tolerated) == (Reason.ARGUMENTS_SCHEMA, ("arguments_object",))
+    assert not verdict.normalised
+
+
 def test_a_disagreement_of_the_engines_is_a_rejection() -> None:
     """Section 6: `both` approves only what both accept; here the second engine is given a narrower schema."""
     both = registry(engine="both")
