@@ -20,6 +20,11 @@ class Fenced(Exception):
 class Poisoned(Exception):
     """This partition stops and the process is no longer ready; the other partitions go on."""
 
+    def __init__(self, sentence: str, offset: int | None = None) -> None:
+        """Say why, and the offset of the one record that is to blame, where it is known."""
+        super().__init__(sentence)
+        self.offset = offset
+
 
 class Fatal(Exception):
     """The process cannot do its work and ends; the message is one clear sentence."""

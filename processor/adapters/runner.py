@@ -206,20 +206,30 @@ class Runner:
         }
 
     def _one(self, worker: Worker, now: float) -> dict[str, Any]:
-        end, commit = self._source.end(worker.number), worker.acknowledged
-        decided = worker.partition.position if worker.partition is not None else None
+        end = self._source.end(worker.number)
+        if end is None:
+            end = worker.end
+        written, decided = worker.place or (None, None)
+        committed = decided
+        if worker.partition is not None:
+            decided = worker.partition.position
         return {
             "state": worker.state,
             "why": worker.why,
             "position": decided,
-            "committed_w": commit.offset if commit is not None else None,
-            "committed_p": commit.position if commit is not None else None,
+            "committed_w": written,
+            "committed_p": committed,
             "end": end,
-            "lag_w": max(end - commit.offset, 0) if end is not None and commit is not None else 0,
-            "lag_p": max(end - decided, 0) if end is not None and decided is not None else 0,
+            "lag_w": _lag(end, written),
+            "lag_p": _lag(end, decided),
             "backlog": worker.backlog,
             "progress_age_s": now - worker.progressed,
         }
+
+
+def _lag(end: int | None, offset: int | None) -> int | None:
+    """Records between an offset and the end; None, and never 0, where either is not known, or the end is an old one."""
+    return None if end is None or offset is None or end < offset else end - offset
 
 
 def _first(group: BaseExceptionGroup[Any]) -> BaseException:

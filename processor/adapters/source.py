@@ -255,8 +255,9 @@ class Source:
             return Fetched([], {})
         if isinstance(fault, kafka.RecordTooLargeError):
             # The client has already stepped over the record: going on would skip it silently.
-            number = fault.args[1].partition
-            return Fetched([], {number: Poisoned("A record is larger than `kafka.max_partition_fetch_bytes`.")})
+            _, where, offset, *_ = fault.args
+            too_large = Poisoned("A record is larger than `kafka.max_partition_fetch_bytes`.", offset)
+            return Fetched([], {where.partition: too_large})
         if isinstance(fault, kafka.UnsupportedCodecError):
             raise Fatal(f"{doing}: the library for its compression is not installed ({fault}).") from fault
         tasks = (self._consumer._coordinator._coordination_task, self._consumer._fetcher.error_future)

@@ -50,6 +50,8 @@ class Takeover:
         self._reader = reader
         self._offset_reset = offset_reset
         self._log = log
+        self.place: tuple[int, int] | None = None
+        """W and P of the last commit that is known, whoever made it."""
 
     async def run(self, publisher: Publisher, kept: Kept | None = None) -> Start:
         """Fence the last owner and begin at what it committed.
@@ -70,6 +72,7 @@ class Takeover:
                 f"know ({fault}): run the version that wrote it, or reset the group's offset."
             ) from fault
         position = committed.offset if isinstance(found, Foreign) else found.position
+        self.place = committed.offset, position
         if committed.offset < first or position > end:
             return await self._out_of_range(publisher, committed.offset, position, (first, end))
         if kept is not None and found == kept.acknowledged:

@@ -211,7 +211,7 @@ class Tenure:
             raise fault
         assert self._published is not None  # noqa: S101 - set with the task
         commit, records, began = self._published
-        self._worker.acknowledged = commit
+        self._worker.acknowledge(commit)
         self._worker._hooks.on_commit(self._worker.number, records, now - began)
 
     async def _last(self) -> Kept | None:

@@ -5,6 +5,7 @@ after any failure it goes back to the takeover: nothing is sent again, nothing g
 """
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -17,6 +18,7 @@ from processor.adapters.tenure import TICK_SECONDS, Tenure, finish
 from processor.core.offsets import Commit
 from processor.core.pipeline import Partition
 from processor.core.ports import Record
+from processor.core.state import NO_RECORD
 from processor.errors import Fatal, Fenced, Poisoned, Retryable
 from processor.ports import Clock, Hooks, Log, Publisher
 from processor.settings import Settings
@@ -52,6 +54,8 @@ class Worker:
         self.partition: Partition | None = None
         self.acknowledged: Commit | None = None
         """The last commit that the broker has acknowledged."""
+        self.end: int | None = None
+        """End of the log as it was last asked for; the fetches know a later one while the partition is read."""
         self.progressed = clock.monotonic()
         """When P last moved on, or there was nothing to do."""
         self._settings = settings
@@ -60,6 +64,8 @@ class Worker:
         self._where = TopicPartition(settings.topics.events, number)
         self._takeover = Takeover(self._where, make_partition, reader, settings.offset_reset, log)
         self._kept: Kept | None = None
+        self._last_read: int | None = None
+        """Offset of the record that was read last; where the core raised, the one that it did not survive."""
         self._make_publisher = make_publisher
         self._hooks = hooks
         self._clock = clock
@@ -88,6 +94,7 @@ class Worker:
     def forget(self) -> None:
         """Tell that the partition is another member's for good: its state is let go."""
         self._kept = None
+        self._takeover.place = self.end = None
 
     def give(self, records: Sequence[Record], position: int) -> None:
         """Hand over what was fetched, and the position after it."""
@@ -121,6 +128,16 @@ class Worker:
         return self._generation == generation
 
     @property
+    def place(self) -> tuple[int, int] | None:
+        """W and P as far as known: committed by this member, or by another and read in the takeover."""
+        return self._takeover.place
+
+    def acknowledge(self, commit: Commit) -> None:
+        """Note a commit that the broker has acknowledged."""
+        self.acknowledged = commit
+        self._takeover.place = commit.offset, commit.position
+
+    @property
     def backlog(self) -> int:
         """Records in hand."""
         return sum(len(records) for records, _ in self._hand)
@@ -135,6 +152,8 @@ class Worker:
             if generation is None or self.state == "stopped":
                 if generation is None:
                     self.state = "away"
+                else:
+                    await self._look_at_end()
                 await self._wait(TICK_SECONDS)
                 continue
             try:
@@ -150,21 +169,25 @@ class Worker:
                 await self._sleep(pause)
                 pause = min(pause * 2, LAST_PAUSE_SECONDS)
             except Poisoned as fault:
-                self._poison(str(fault))
+                self._poison(str(fault), fault.offset)
             except Fatal:
                 raise
             except Exception as fault:  # noqa: BLE001 - a fault of the core stops its partition, not the others
                 # The message may quote what was read; the place may not.
-                self._poison(f"{type(fault).__name__} in {_place(fault)}")
+                self._poison(f"{type(fault).__name__} in {_place(fault)}", self._last_read)
             finally:
                 self._hand.clear()
                 self._paused = False
         self.state = "away"
 
-    def _poison(self, why: str) -> None:
-        self.state, self.why, self.partition = "stopped", why, None
+    def _poison(self, why: str, offset: int | None) -> None:
+        self.state, self.why = "stopped", why
         self._hooks.on_failure(self.number, "Poisoned")
-        self._log.error("partition_stopped", partition=self.number, cause=why)
+        # Without a record to blame (a refused transaction, a log that was cut) it is one of those from P on.
+        written, position = self.place or (None, None)
+        where = {"offset": offset, "committed_w": written, "committed_p": position}
+        known = {name: value for name, value in where.items() if value is not None}
+        self._log.error("partition_stopped", topic=self._where.topic, partition=self.number, **known, cause=why)
 
     async def _own(self, generation: int) -> None:
         """Take the partition over and work on it until the assignment changes, the process stops, or something fails."""
@@ -172,7 +195,9 @@ class Worker:
         self.state = "takeover"
         self._fault = None
         await self._source.confirm()
+        await self._look_at_end()
         kept, self._kept = self._kept, None
+        self._last_read = None
         publisher = self._make_publisher(self._where)
         try:
             start = await self._takeover.run(publisher, kept)
@@ -180,13 +205,24 @@ class Worker:
             if not self._source.begin(self.number, generation, start.offset):
                 return
             self.partition, self.acknowledged = start.partition, start.acknowledged
+            if start.acknowledged is not None:
+                self.acknowledge(start.acknowledged)
             self.progressed = self._clock.monotonic()
             self.state = "rebuilding"
             self._kept = await Tenure(self, generation, start.partition, publisher, began).work()
         finally:
+            if (end := self._source.end(self.number)) is not None:
+                self.end = end
             self._source.halt(self.number)
+            if self.partition is not None and (offset := self.partition._context.offset) != NO_RECORD:
+                self._last_read = offset
             self.partition = None
             await finish(publisher.close())
+
+    async def _look_at_end(self) -> None:
+        """Ask for the end where nothing is fetched, taken over or stopped: the lag must grow while records wait."""
+        with contextlib.suppress(Retryable, Fatal):
+            self.end = await self._reader.end(self._where)
 
     async def _wait(self, seconds: float) -> None:
         """Sleep until woken, at most so long."""

@@ -70,7 +70,7 @@ MISLABELLED = _counter("mislabelled_frames", "Frames whose `event:` contradicts 
 
 LAG_TO_POSITION = _gauge(
     "lag_to_position",
-    "Records not decided yet: the end of the partition less P. Scale and alert on this.",
+    "Records not decided yet: the end of the partition less P. Scale and alert on this. Absent while not known.",
     *PARTITION,
     unit="records",
 )

@@ -1,8 +1,9 @@
 """Is the processor alive, and is it ready? Plain answers over the status that the runner gives.
 
-Owns the two rules, and no state. Alive: no partition has records waiting and has stood still for too long, and the loop that
-fetches comes round. Ready: the group is joined and every assigned partition is live; a member with no partitions is ready. A
-partition that was stopped by a fault makes the process unready, not dead: a restart would take the others down with it.
+Owns the two rules, and no state. Alive: no partition that is read has records waiting and has stood still for too long, and
+the loop that fetches comes round; a takeover waits for the broker, and no restart helps that. Ready: the group is joined and
+every assigned partition is live; a member with no partitions is ready. A partition that was stopped by a fault makes the
+process unready, not dead: a restart would take the others down with it.
 """
 
 from collections.abc import Mapping
@@ -21,8 +22,10 @@ class PartitionStatus(TypedDict):
     committed_w: int | None
     committed_p: int | None
     end: int | None
-    lag_w: int
-    lag_p: int
+    lag_w: int | None
+    """End less W; None: not known (yet)."""
+    lag_p: int | None
+    """End less P; None: not known (yet)."""
     backlog: int
     """Records fetched and not read."""
     progress_age_s: float
@@ -37,12 +40,16 @@ class Status(TypedDict):
     partitions: Mapping[int, PartitionStatus]
 
 
+READ = {"rebuilding", "live"}
+"""States in which records are read."""
+
+
 def live(status: Status, stall_after_s: float) -> tuple[bool, dict[str, Any]]:
     """Whether the member is alive, and the partitions that are stalled."""
     stalled = [
         {"partition": number, "position": one["position"], "lag": one["lag_p"], "still_s": round(one["progress_age_s"], 1)}
         for number, one in status["partitions"].items()
-        if one["state"] != "stopped" and (one["backlog"] or one["lag_p"]) and one["progress_age_s"] >= stall_after_s
+        if one["state"] in READ and (one["backlog"] or one["lag_p"]) and one["progress_age_s"] >= stall_after_s
     ]
     fetching = not status["joined"] or status["fetch_age_s"] < stall_after_s
     return fetching and not stalled, {"alive": fetching and not stalled, "fetching": fetching, "stalled": stalled}
@@ -78,14 +85,15 @@ class Gauges:
         self._owned: set[int] = set()
 
     def set(self, status: Status) -> None:
-        """Set both lags and the state of every partition; those of partitions that are gone are removed."""
+        """Set both lags and the state of every partition; those of partitions that are gone, or not known, are removed."""
         partitions = status["partitions"]
         for number in self._owned - set(partitions):
             self._meters.forget(self._topic, number)
         self._owned = set(partitions)
         for number, one in partitions.items():
-            held = max(0, one["lag_w"] - one["lag_p"])
+            to_position, to_commit = one["lag_p"], one["lag_w"]
+            held = None if to_position is None or to_commit is None else max(0, to_commit - to_position)
             self._meters.partition(self._topic, number).lag(
-                to_position=one["lag_p"], to_commit=one["lag_w"], held=held, state=one["state"]
+                to_position=to_position, to_commit=to_commit, held=held, state=one["state"]
             )
         self._meters.assigned(len(partitions))

@@ -63,11 +63,14 @@ class PartitionMeters:
             self._children[metric.name].set(counts.get(name, 0))
         self._children[of.SETTINGS_PENDING.name].set(settings_pending)
 
-    def lag(self, *, to_position: int, to_commit: int, held: int, state: str) -> None:
-        """Set both lags, the distance from W to P, and whether the partition is live."""
-        self._children[of.LAG_TO_POSITION.name].set(to_position)
-        self._children[of.LAG_TO_COMMIT.name].set(to_commit)
-        self._children[of.HELD.name].set(held)
+    def lag(self, *, to_position: int | None, to_commit: int | None, held: int | None, state: str) -> None:
+        """Set both lags, the distance from W to P, and whether the partition is live. None: not known, and no series."""
+        for metric, records in ((of.LAG_TO_POSITION, to_position), (of.LAG_TO_COMMIT, to_commit), (of.HELD, held)):
+            gauge = self._gauges[metric.name]
+            if records is None:
+                gauge.remove(*self._labels)
+            else:
+                gauge.labels(*self._labels).set(records)
         self._children[of.LIVE.name].set(state == "live")
 
     def remove(self) -> None:

@@ -15,7 +15,7 @@ from processor.broker import Broker
 from processor.settings import Kafka
 from tests.conftest import MakeTopic, create_topic
 from tests.contract.kit import Lines
-from tests.e2e.rig import Rig, Writer, wait_until
+from tests.e2e.rig import Member, Rig, Writer, wait_until
 from tests.e2e.test_kill import check
 from tests.e2e.workload import make
 
@@ -163,12 +163,24 @@ def test_one_partition_that_stops_leaves_the_others_running(bootstrap: str, make
         line = next(line for line in second.lines() if line["event"] == "partition_stopped")
         assert line["partition"] == 0
         assert "is not in the log" in line["cause"]
+        assert line["topic"] == rig.topics.events
+        lags = ("callgate_lag_to_position", "callgate_lag_to_commit")
+        assert [lag(second, rig, name) for name in lags] == [5.0, 6.0]
+        send(rig, [b"waits"] * 2, 0)
+        wait_until(lambda: [lag(second, rig, name) for name in lags] == [7.0, 8.0], "the lag did not grow", second.log)
         assert second.stop() == 0
         third = rig.start("offset_reset=earliest")
         send(rig, [completed("after")], 0)
         rig.settle()
         assert third.stop() == 0
         assert sorted(reasons(rig)) == [("after", "ok"), ("before", "ok"), ("other", "ok")]
+
+
+def lag(member: Member, rig: Rig, name: str) -> float | None:
+    """One lag of partition 0, as `/metrics` shows it; None where it does not."""
+    start = f'{name}{{partition="0",topic="{rig.topics.events}"}} '
+    found = [line for line in member.get("/metrics")[1].splitlines() if line.startswith(start)]
+    return float(found[0].removeprefix(start)) if found else None
 
 
 async def cut(rig: Rig, before: int) -> None:

@@ -93,6 +93,28 @@ def test_gauges_follow_the_status() -> None:
     assert meters.registry.get_sample_value("callgate_assigned_partitions") == 0
 
 
+def test_unknown_lag_is_no_series() -> None:
+    """Section 7: a lag that is not known is never shown as 0, nor is the last one that was."""
+    meters = Meters("1")
+    gauges = Gauges(meters, "t")
+    labels = {"topic": "t", "partition": "0"}
+    names = ("callgate_lag_to_position", "callgate_lag_to_commit", "callgate_held")
+    unknown = status(partition("takeover", lag_p=None, lag_w=None))
+    for now, shown in (
+        (unknown, [None, None, None]),
+        (status(partition(lag_p=1, lag_w=8)), [1, 8, 7]),
+        (unknown, [None, None, None]),
+    ):
+        gauges.set(now)
+        assert [meters.registry.get_sample_value(name, labels) for name in names] == shown
+    gauges.set(status())
+
+
+def test_takeover_is_no_stall() -> None:
+    """A takeover waits for the broker: records that wait behind it do not make the process dead."""
+    assert live(status(partition("takeover", lag_p=9, progress_age_s=STALL_S * 9)), STALL_S)[0]
+
+
 def serve(work: Callable[[int], Awaitable[None]], now: Callable[[], Status] = status) -> None:
     """Run `work` beside a server on a free port."""
 
