@@ -41,9 +41,10 @@ ON_KAFKA = [each for block in blocks("console", "kafka") for each in commands(bl
 
 
 def shell(command: str, folder: Path, **environ: str) -> str:
-    """Run a command as a reader would, in a folder that looks like the repository; returns all that it says."""
+    """Run a command as a reader would, in a folder like the clone's with the settings file; returns all that it says."""
     for name in ("processor", "schemas", "Makefile"):
         (folder / name).symlink_to(ROOT / name)
+    (folder / "callgate.toml").write_text(blocks("toml")[0])
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],
@@ -97,6 +98,14 @@ def test_every_command_is_known() -> None:
             )
             assert name == "callgate"
             assert all(option in asked.stdout for option in options)
+
+
+def test_every_command_on_an_own_kafka_names_the_settings() -> None:
+    """Where a settings file was written, each command that is shown takes it."""
+    own = TEXT.partition("## Use it with your own Kafka")[2]
+    shown = re.findall(r"^ *\$ (callgate .*)$", own, re.MULTILINE)
+    assert shown
+    assert all("--config callgate.toml" in command for command in shown)
 
 
 def test_settings_that_are_shown(tmp_path: Path) -> None:
