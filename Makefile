@@ -31,9 +31,9 @@ check: setup ## Lint, format and types, all strict
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy $(TYPED)
 
-test: test-core test-kafka ## All tests: those without a broker first, in seconds, then those on a real one
+test: test-core test-kafka ## All tests: those without a broker first, then those on a real one
 
-test-core: setup ## Tests that need no broker
+test-core: setup ## Tests that need no broker (minutes on 2 cores)
 	$(PYTEST) -m "not kafka"
 
 test-kafka: setup ## Tests on a real Kafka (fetched once; or set CALLGATE_TEST_BOOTSTRAP=host:port)
