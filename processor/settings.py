@@ -158,7 +158,9 @@ class Settings:
     ] = "exactly_once"
     group: Annotated[str, NAMED, "Consumer group; also part of the transactional ids."] = "callgate"
     offset_reset: Annotated[
-        str, choice("error", "earliest", "latest"), "Where to start if the committed offset has fallen out of retention."
+        str,
+        choice("error", "earliest", "latest"),
+        "Where to start if the committed offset has fallen out of retention; a group with none starts at the earliest record.",
     ] = "error"
     commit_interval_ms: Annotated[int, duration(), "Longest wait of a decision for its transaction."] = 100
     progress_interval_ms: Annotated[int, duration(), "Pause between commits that only move the position on."] = 5 * SECOND
