@@ -4,6 +4,7 @@ Owns the file system side of the registry: which files count, which namespace a 
 value may say is `core/registry.py`'s business.
 """
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,8 @@ from processor.core.toolsets import Compiler, FixedToolset
 
 SUFFIXES: Final = (".json", ".yaml", ".yml")
 """Files that are read; anything else in the folder is not looked at."""
+FOR_PEOPLE: Final = (".md", ".txt", ".rst", "")
+"""Files that nobody takes for tools: a README, a LICENSE."""
 MAX_FILE_BYTES: Final = 16 << 20
 """Bytes of one file: no folder of tools comes near it."""
 _MAX_CAUSE: Final = 300
@@ -72,6 +75,21 @@ def tool_paths(folder: Path, faults: list[LoadFault]) -> Iterator[tuple[Path, st
                 yield inner, entry.name
 
 
+def skipped_files(folder: Path) -> list[str]:
+    """Files of a folder and its namespaces that nobody reads, for the end of their name; texts for people are no tools.
+
+    Never raises for what is in the folder.
+    """
+    found: list[str] = []
+    with contextlib.suppress(OSError):
+        for path in sorted((*folder.iterdir(), *folder.glob("*/*"))):
+            name = path.relative_to(folder)
+            hidden = any(part.startswith(".") for part in name.parts)
+            if not hidden and path.is_file() and path.suffix.lower() not in {*SUFFIXES, *FOR_PEOPLE}:
+                found.append(name.as_posix())
+    return found
+
+
 def _parse(path: Path) -> Any:
     """Value of one file, or a Fault."""
     try:
@@ -85,7 +103,7 @@ def _parse(path: Path) -> Any:
     try:
         value = yaml.load(text, _Loader)  # noqa: S506 - it is a safe one
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        return _fault(" ".join(str(error).split())[:_MAX_CAUSE])
+        return _fault(_yaml_cause(error))
     # What YAML can mean beyond JSON (dates, other keys than strings, infinities, a list inside of itself) shows when it is
     # written as JSON.
     again = compact(value) if _only_string_keys(value, ()) else None
@@ -94,6 +112,14 @@ def _parse(path: Path) -> Any:
 
 def _fault(detail: str) -> Fault:
     return Fault(Reason.ARGUMENTS_PARSE, detail)
+
+
+def _yaml_cause(error: Exception) -> str:
+    """What is wrong and where, without the excerpt that PyYAML puts below it."""
+    problem, mark = getattr(error, "problem", None), getattr(error, "problem_mark", None)
+    what = problem or getattr(error, "reason", None) or ("nested too deep" if isinstance(error, RecursionError) else str(error))
+    where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    return f"it is not YAML{where}: {' '.join(str(what).split())}"[:_MAX_CAUSE]
 
 
 def _only_string_keys(value: Any, above: tuple[int, ...]) -> bool:

@@ -31,6 +31,15 @@ def settings_from(config: Path | None, sets: list[str] | None) -> "Settings":
     return load(config, os.environ, sets or ())
 
 
+def kafka_settings_from(config: Path | None, sets: list[str] | None) -> "Settings":
+    """Read the settings of a command that goes to the broker, its files included; raises ConfigError, Unusable."""
+    from processor.adapters.kafka_client import ssl_context  # noqa: PLC0415 - as above
+
+    settings = settings_from(config, sets)
+    ssl_context(settings.kafka)
+    return settings
+
+
 def console(*, error: bool = False) -> "Console":
     """Make a terminal to write to, standard error or output; without colours where nobody looks."""
     from rich.console import Console  # noqa: PLC0415 - as above
@@ -39,6 +48,11 @@ def console(*, error: bool = False) -> "Console":
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = WIDTH
     return made
+
+
+def counted(number: int, what: str) -> str:
+    """A number with its word, in the plural where it must be."""
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def plain(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from processor.cli.common import ConfigOption, SetOption, console, settings_from
+from processor.cli.common import ConfigOption, SetOption, console, counted, settings_from
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -163,11 +163,13 @@ def _summary(terminal: "Console", archive: "Archive", report: "Report", seconds:
     approved_calls = report.decisions[Reason.OK]
     dead = report.dead_letters.total()
     terminal.print(
-        f"{archive.records} records, {calls} calls: {approved_calls} approved, {calls - approved_calls} rejected; "
-        f"{dead} dead letter{'s' * (dead != 1)}; {seconds:.1f} s."
+        f"{counted(archive.records, 'record')}, {counted(calls, 'call')}: {approved_calls} approved, "
+        f"{calls - approved_calls} rejected; {counted(dead, 'dead letter')}; {seconds:.1f} s."
     )
     if archive.renumbered:
-        terminal.print(f"[yellow]{archive.renumbered} records had an offset that did not rise; it was counted up instead.[/]")
+        terminal.print(
+            f"[yellow]{counted(archive.renumbered, 'record')} had an offset that did not rise; it was counted up instead.[/]"
+        )
 
 
 def _suggest(terminal: "Console", report: "Report", suggestions: "Suggestions | None") -> None:

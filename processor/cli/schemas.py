@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from processor.cli.common import ConfigOption, SetOption, console, settings_from
+from processor.cli.common import ConfigOption, SetOption, console, counted, settings_from
 from processor.cli.exits import Exit
 
 app = typer.Typer(no_args_is_help=True, help="Look at the tool schemas of the registry.")
@@ -51,7 +51,7 @@ def list_schemas(
     terminal = console()
     if rows:
         terminal.print(table)
-    terminal.print(f"{len(rows)} tools in {settings.schemas}, toolset {toolset.sha256[:12]}.")
+    terminal.print(f"{counted(len(rows), 'tool')} in {settings.schemas}, toolset {toolset.sha256[:12]}.")
 
 
 EXPORT_EXAMPLES = """Examples:
@@ -101,9 +101,9 @@ LINT_EXAMPLES = """Examples:
 * `callgate schemas lint`
 * `callgate schemas lint --fail-on warning --format sarif > lint.sarif`
 
-Reports what cannot be used, patterns for backtracking engines, keywords that two validators read differently (with a case that
-shows it), objects left open, branches that nothing can satisfy, and what strict mode of the providers forbids. Exit code `10`
-when a finding is at or above `--fail-on`, else `0`.
+Reports what cannot be used, misspelt members and files that are not read, patterns for backtracking engines, keywords that two
+validators read differently (with a case that shows it), objects left open, branches that nothing can satisfy, and what strict
+mode of the providers forbids. Exit code `10` when a finding is at or above `--fail-on`, else `0`.
 """
 
 
@@ -116,14 +116,15 @@ def lint(
     cases: Annotated[int, typer.Option("--cases", min=0, help="Cases a schema on which validators are compared.")] = 300,
 ) -> None:
     """Find what is odd in the schemas: for people before a roll-out, and for CI."""
-    from processor.adapters.schema_files import read_folder  # noqa: PLC0415 - as above
+    from processor.adapters.schema_files import read_folder, skipped_files  # noqa: PLC0415 - as above
     from processor.lint import output  # noqa: PLC0415 - as above
     from processor.lint.findings import Level  # noqa: PLC0415 - as above
     from processor.lint.run import lint as find  # noqa: PLC0415 - as above
 
     settings = settings_from(config, sets)
     files, faults = read_folder(Path(settings.schemas))
-    findings = find(files, faults, formats=settings.formats == "assertion", cases=cases)
+    skipped = skipped_files(Path(settings.schemas))
+    findings = find(files, faults, skipped, formats=settings.formats == "assertion", cases=cases)
     if form is Form.SARIF:
         written = output.sarif(findings, settings.schemas)
     else:

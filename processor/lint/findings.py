@@ -40,6 +40,11 @@ class Rule(StrEnum):
         Level.ERROR,
         "Only a backtracking engine, or one of another dialect, can run the pattern; it is refused.",
     )
+    NO_TOOLS = "no-tools", Level.WARNING, "The folder has no tool: every call will be `unknown_tool`."
+    SKIPPED_FILE = "skipped-file", Level.WARNING, "A file of the folder is not read, for the end of its name."
+    UNKNOWN_MEMBER = "unknown-member", Level.WARNING, "A tool has a member that none has; it is ignored."
+    NO_PARAMETERS = "no-parameters", Level.WARNING, "A tool has no `parameters`: it takes no argument."
+    NAME = "name", Level.WARNING, "Providers take names of 1 to 64 letters, digits, underscores and hyphens only."
     ENGINES_DIFFER = (
         "engines-differ",
         Level.WARNING,
@@ -72,7 +77,7 @@ class Finding:
 
     rule: Rule
     file: str
-    """Relative to the schemas folder."""
+    """Relative to the schemas folder; `.` is the folder itself."""
     pointer: str
     """JSON Pointer into the file; empty: the file as a whole."""
     tool: str

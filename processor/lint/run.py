@@ -12,6 +12,7 @@ from processor.core.schema_walk import MAX_NESTED, depth_of
 from processor.core.toolsets import NO_PARAMETERS, Compiler
 from processor.lint import checks
 from processor.lint.compare import differences
+from processor.lint.declared import declared, folder
 from processor.lint.findings import Finding, Level, Rule, finding
 from processor.lint.strictness import forbidden
 
@@ -19,9 +20,20 @@ CASES: Final = 300
 """Cases a schema on which validators are compared."""
 
 
-def lint(files: Sequence[ToolFile], faults: Sequence[LoadFault], *, formats: bool = False, cases: int = CASES) -> list[Finding]:
-    """Everything that is found in a registry, worst first within a file and in order of place."""
-    found = [each for file in files for each in _file(file, formats=formats, cases=cases)]
+def lint(
+    files: Sequence[ToolFile],
+    faults: Sequence[LoadFault],
+    skipped: Sequence[str] = (),
+    *,
+    formats: bool = False,
+    cases: int = CASES,
+) -> list[Finding]:
+    """Everything that is found in a registry, worst first within a file and in order of place.
+
+    `skipped` are the files of its folder that are not read.
+    """
+    found = [each for file in files for each in (*declared(file), *_file(file, formats=formats, cases=cases))]
+    found += folder(files, skipped, broken=bool(faults))
     told = {(each.file, each.pointer) for each in found if each.rule is Rule.PATTERN}
     found += [
         finding(Rule.UNUSABLE, fault.file, fault.pointer, "", fault.cause)
@@ -40,13 +52,13 @@ def _unusable(files: Sequence[ToolFile], faults: Sequence[LoadFault], *, formats
 
 
 def _file(file: ToolFile, *, formats: bool, cases: int) -> Iterator[Finding]:
-    for at, namespace, declared in declarations(file, []):
-        name = f"{namespace}/{declared['name']}" if namespace else declared["name"]
-        schema = declared.get("parameters")
+    for at, namespace, tool in declarations(file, []):
+        name = f"{namespace}/{tool['name']}" if namespace else tool["name"]
+        schema = tool.get("parameters")
         schema = NO_PARAMETERS if schema is None else schema
         if not isinstance(schema, dict | bool) or depth_of(schema, MAX_NESTED) > MAX_NESTED:
             continue
-        strict = declared.get("strict") is True
+        strict = tool.get("strict") is True
         for rule, below, detail, level in _schema(schema, strict=strict, formats=formats, cases=cases):
             yield finding(rule, file.path, f"{at}/parameters{below}", name, detail, level)
 

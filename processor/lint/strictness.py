@@ -14,6 +14,7 @@ FORBIDDEN: Final = words(
     "unevaluatedProperties unevaluatedItems contains minContains maxContains minProperties maxProperties uniqueItems"
 )
 """Keywords that no grammar is made from."""
+_WHO: Final = "strict mode of the providers"
 MAX_LEVELS: Final = 10
 """Levels of objects and lists."""
 MAX_PROPERTIES: Final = 5_000
@@ -25,32 +26,32 @@ MAX_VALUES: Final = 1_000
 def forbidden(schema: Any) -> Iterator[tuple[str, str]]:
     """Pointer and sentence of each thing that strict mode forbids."""
     if not isinstance(schema, dict):
-        yield "", "the schema must be an object"
+        yield "", f"{_WHO} wants a schema that is an object"
         return
     if schema.get("type") != "object" or "anyOf" in schema:
-        yield "", 'the schema as a whole must have "type": "object" and no anyOf'
+        yield "", f'{_WHO} wants "type": "object" and no anyOf in the schema as a whole'
     properties = values = 0
     for path, part in sorted(subschemas(schema), key=lambda each: pointer(each[0])):
         for keyword in sorted(FORBIDDEN & part.keys()):
-            yield pointer((*path, keyword)), f"{keyword} is not supported"
+            yield pointer((*path, keyword)), f"{_WHO} does not have {keyword}"
         named = part.get("properties")
         if isinstance(named, dict) or part.get("type") == "object":
             if part.get("additionalProperties") is not False:
-                yield pointer(path), "additionalProperties must be false"
+                yield pointer(path), f"{_WHO} wants additionalProperties false"
             required = part.get("required")
             known = set(required) if isinstance(required, list) else set()
             optional = [name for name in (named or {}) if name not in known]
             if optional:
-                yield pointer(path), f"every property must be required; optional is {', '.join(map(str, optional[:5]))}"
+                yield pointer(path), f"{_WHO} wants every property required; optional is {', '.join(map(str, optional[:5]))}"
             properties += len(named or {})
         if isinstance(part.get("enum"), list):
             values += len(part["enum"])
     if properties > MAX_PROPERTIES:
-        yield "", f"{properties} properties, at most {MAX_PROPERTIES}"
+        yield "", f"{_WHO} takes at most {MAX_PROPERTIES} properties, here are {properties}"
     if values > MAX_VALUES:
-        yield "", f"{values} enumerated values, at most {MAX_VALUES}"
+        yield "", f"{_WHO} takes at most {MAX_VALUES} enumerated values, here are {values}"
     if (levels := _levels(schema)) > MAX_LEVELS:
-        yield "", f"{levels} levels of nesting, at most {MAX_LEVELS}"
+        yield "", f"{_WHO} takes at most {MAX_LEVELS} levels of nesting, here are {levels}"
 
 
 def _levels(schema: dict[str, Any]) -> int:

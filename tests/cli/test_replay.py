@@ -108,7 +108,7 @@ def test_decisions_on_output(tmp_path: Path) -> None:
     ended = callgate("replay", str(STREAMS / "conflict.jsonl"), "--set", TOOLS, "--decisions", "-")
     assert ended.code == 0
     assert [json.loads(line)["reason"] for line in ended.out.splitlines()] == ["conflict"]
-    assert "1 calls: 0 approved, 1 rejected" in ended.err
+    assert "1 call: 0 approved, 1 rejected" in ended.err
     assert list(tmp_path.iterdir()) == []
 
 

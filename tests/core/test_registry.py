@@ -97,7 +97,7 @@ def test_every_fault_of_a_registry_is_reported_at_once(tmp_path: Path) -> None:
     starts = [
         "g/h: a namespace is one folder",
         "d.json: a duplicate member name at byte 19",
-        "e.yaml: a key comes twice",
+        "e.yaml: it is not YAML at line 2, column 1: a key comes twice",
         "j.yml: it says something that JSON cannot",
         "l.yaml: it says something that JSON cannot",
         "m.yaml: it says something that JSON cannot",

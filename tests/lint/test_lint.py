@@ -89,7 +89,66 @@ def test_each_rule_finds_its_own(rule: Rule, parameters: Any, at: str) -> None:
 
 def test_every_rule_has_a_case() -> None:
     """No rule is without a test."""
-    assert {rule for rule, _, _ in CASES} == set(Rule)
+    assert {rule for rule, _, _ in CASES} | AROUND == set(Rule)
+
+
+AROUND = {Rule.NO_TOOLS, Rule.SKIPPED_FILE, Rule.UNKNOWN_MEMBER, Rule.NO_PARAMETERS, Rule.NAME}
+"""Rules that are of what is around a schema, with tests of their own."""
+
+
+@pytest.mark.parametrize(
+    ("member", "meant"),
+    [("paramters", "parameters"), ("inputSchema", "parameters"), ("defer-loading", "defer_loading"), ("zzz", "")],
+)
+def test_unknown_members(member: str, meant: str) -> None:
+    """A member that tools do not have is found, with the one that was meant."""
+    (finding,) = found(CLEAN, Rule.UNKNOWN_MEMBER, **{member: {}})
+    assert (finding.pointer, finding.level) == (f"/{member}", Level.WARNING)
+    assert finding.detail.endswith(f"did you mean {meant}?" if meant else "ignored")
+    assert not found(CLEAN, Rule.UNKNOWN_MEMBER, description="", strict=True, defer_loading=True)
+
+
+def test_a_tool_without_parameters() -> None:
+    """`parameters` that are not there are found; those that are null are meant so."""
+    for declared, expected in (({}, [Rule.NO_PARAMETERS]), ({"parameters": None}, [])):
+        findings = lint([ToolFile("a.json", None, {"type": "function", "name": "tool", **declared})], ())
+        assert [each.rule for each in findings if each.level is Level.WARNING] == expected
+
+
+@pytest.mark.parametrize("name", ["get weather", "a.b", "wetter_ü", "a" * 65])
+def test_names_that_providers_refuse(name: str) -> None:
+    """A name of a tool or a namespace that no provider takes is found."""
+    assert [each.pointer for each in found(CLEAN, Rule.NAME, name=name)] == ["/name"]
+    tool = {"type": "function", "name": "a" * 64, "parameters": CLEAN}
+    wrapper = [{"type": "namespace", "name": name, "tools": [tool], "tool": 1}]
+    findings = [each for each in lint([ToolFile("a.json", None, wrapper)], ()) if each.level is Level.WARNING]
+    assert sorted((each.rule, each.pointer) for each in findings) == [(Rule.NAME, "/0/name"), (Rule.UNKNOWN_MEMBER, "/0/tool")]
+    assert [each.rule for each in lint([ToolFile(f"{name}/a.json", name, tool)], ())] == [Rule.NAME]
+
+
+def test_a_folder_without_tools(tmp_path: Path) -> None:
+    """A folder in which nothing is read has two findings: the file that was meant, and that there are no tools."""
+    (tmp_path / "crm").mkdir()
+    for name in ("README.md", ".hidden.jsn", "crm/refund.jsn"):
+        (tmp_path / name).write_text("{}")
+    ended = callgate("schemas", "lint", "--set", f"schemas={tmp_path}")
+    assert ended.out.splitlines() == [
+        "warning: .: no tools: every call will be unknown_tool [no-tools]",
+        "warning: crm/refund.jsn: it is not read: files of tools end in .json, .yaml or .yml [skipped-file]",
+        "0 errors, 2 warnings, 0 notes.",
+    ]
+
+
+def test_broken_yaml_is_told_in_one_sentence(tmp_path: Path) -> None:
+    """A YAML file's fault has its line and cause, and nothing of the parser's own layout."""
+    (tmp_path / "a.yaml").write_text("type: function\nname: [a\nx: 1\n")
+    (tmp_path / "b.yaml").write_text("a: 1\na: 2\n")
+    ended = callgate("schemas", "lint", "--set", f"schemas={tmp_path}")
+    assert "error: a.yaml: it is not YAML at line 3, column 2: expected ',' or ']', but got ':' [unusable]" in ended.out
+    assert "no-tools" not in ended.out
+    assert "error: b.yaml: it is not YAML at line 2, column 1: a key comes twice [unusable]" in ended.out
+    assert "unicode string" not in ended.out
+    assert "^" not in ended.out
 
 
 @pytest.mark.parametrize(
@@ -148,7 +207,12 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "a.json").write_text(json.dumps({"type": "function", "name": "a", "description": "An a.", "parameters": CLEAN}))
     odd = {"type": "function", "name": "b", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}
     (tmp_path / "crm" / "b.yaml").write_text(json.dumps([odd]))
-    wrapper = {"type": "namespace", "name": "hr", "description": "People.", "tools": [{"type": "function", "name": "c"}]}
+    wrapper = {
+        "type": "namespace",
+        "name": "hr",
+        "description": "People.",
+        "tools": [{"type": "function", "name": "c", "parameters": None}],
+    }
     (tmp_path / "c.json").write_text(json.dumps(wrapper))
     return tmp_path
 
