@@ -1,7 +1,9 @@
 # A small image of callgate, without root. The Kafka broker of the demo is not in it (no Java). Its steps are run by hand, without
 # a container engine, where there is none: keep them that simple.
 #   docker build -t callgate .
-#   docker run -v ./callgate.toml:/etc/callgate.toml:ro -v ./schemas:/schemas:ro callgate run --config /etc/callgate.toml
+#   docker run --rm -p 9464:9464 -v "$PWD/callgate.toml:/etc/callgate.toml:ro" -v "$PWD/schemas:/schemas:ro" \
+#       callgate run --config /etc/callgate.toml
+# In the container `localhost` is the container itself: the settings must name the broker as it is seen from there.
 
 FROM python:3.12-slim AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
