@@ -123,7 +123,13 @@ def _from_file(path: Path | None, kinds: Mapping[str, Kind], faults: list[Fault]
         if key in kinds:
             yield key, _Given(source, key, kinds[key], value)
         else:
-            faults.append(Fault(source, _unknown(key, kinds, key)))
+            faults.append(Fault(source, _no_section(key, kinds) if isinstance(value, dict) else _unknown(key, kinds, key)))
+
+
+def _no_section(name: str, kinds: Mapping[str, Kind]) -> str:
+    sections = {key.partition(".")[0] for key in kinds if "." in key}
+    near = difflib.get_close_matches(name, sections, n=1)
+    return f"`[{name}]` is no section" + (f"; did you mean `[{near[0]}]`?" if near else ".")
 
 
 def _parse_file(path: Path) -> Mapping[str, Any]:
@@ -139,15 +145,14 @@ def _parse_file(path: Path) -> Mapping[str, Any]:
         try:
             return tomllib.loads(text)
         except tomllib.TOMLDecodeError as fault:
-            message = f"the file is not TOML: {_place(str(fault))}"
+            message = f"the file is not TOML: {_toml_cause(str(fault))}"
             raise ValueError(message) from None
     import yaml  # noqa: PLC0415 - a slow import that most starts do not need
 
     try:
         tree = yaml.safe_load(text)
     except yaml.YAMLError as fault:
-        mark = getattr(fault, "problem_mark", None)
-        message = "the file is not YAML" + (f" (line {mark.line + 1}, column {mark.column + 1})" if mark else "")
+        message = f"the file is not YAML: {_yaml_cause(fault)}"
         raise ValueError(message) from None
     if tree is None:
         return {}
@@ -157,10 +162,48 @@ def _parse_file(path: Path) -> Mapping[str, Any]:
     return tree
 
 
-def _place(message: str) -> str:
-    """Only the place: the parser's message may quote what stands there, which may be a secret."""
+def _toml_cause(message: str) -> str:
+    """The place, and the cause where it is one that is known to quote nothing: what stands there may be a secret."""
     found = re.search(r"at line \d+, column \d+|at end of document", message)
-    return found[0] if found else "it cannot be read"
+    place = found[0] if found else "it cannot be read"
+    cause = next((said for start, said in TOML_CAUSES.items() if message.startswith(start)), "")
+    return f"{cause}, {place}" if cause else place
+
+
+TOML_CAUSES = {
+    "Invalid value": "no value stands there (texts need quotes)",
+    "Invalid initial character for a key": "no name stands there",
+    "Invalid statement": "neither a name nor a section stands there",
+    "Expected newline or end of document": "something follows a value that is complete",
+    "Expected '=' after a key": "a name without `=`",
+    "Expected ']' at the end of a table": "a section without its `]`",
+    "Expected ']]' at the end": "a section without its `]]`",
+    "Unclosed array": "a list without its `]`",
+    "Unclosed inline table": "a table without its `}`",
+    "Unterminated string": "a text without its closing quote",
+    "Expected \"'": "a text without its closing quote",
+    "Cannot overwrite a value": "a name comes twice",
+    "Duplicate inline table key": "a name comes twice",
+    "Cannot declare": "a section comes twice",
+    "Cannot mutate immutable namespace": "a table is added to after its end",
+    "Unescaped '\\\\' in a string": "a backslash that is not escaped",
+    "Illegal character": "a character that may not stand there",
+    "Found invalid character": "a character that may not stand there",
+    "Invalid hex value": "a broken escape in a text",
+    "Escaped character is not": "a broken escape in a text",
+    "Invalid date": "a broken date",
+}
+"""Causes by how the parser's message begins, in words that hold nothing of the file."""
+
+
+def _yaml_cause(fault: Exception) -> str:
+    """Place and cause; of what the parser quotes, only its own words and punctuation are left."""
+    mark, problem = getattr(fault, "problem_mark", None), getattr(fault, "problem", None)
+    place = f"at line {mark.line + 1}, column {mark.column + 1}" if mark else "it cannot be read"
+    if not isinstance(problem, str):
+        return place
+    cause = re.sub(r"(['\"])(?!<[a-z ]+>\1|[]\[{},:?-]\1).*\1", "something", problem, flags=re.DOTALL)
+    return f"{cause}, {place}"
 
 
 def _flatten(tree: Mapping[str, Any], kinds: Mapping[str, Kind], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -164,7 +164,7 @@ def _words(value: Any) -> list[str]:
         except ValueError:
             value = None
     if not isinstance(value, list | tuple) or not all(isinstance(word, str) and word for word in value):
-        message = "must be a list of texts"
+        message = 'must be a list of texts: write `refund,other` or `["refund", "other"]`'
         raise ValueError(message)
     return list(value)
 
@@ -214,7 +214,9 @@ def _secret_file(value: Any) -> Secret:
     try:
         secret.reveal()
     except (OSError, UnicodeDecodeError) as fault:
-        message = f"names a file that cannot be read ({type(fault).__name__})"
+        # Named where it can be nothing else than a path: somebody may have put the secret itself there.
+        named = f"`{value}`" if Path(value).is_absolute() or value.startswith((".", "~")) else "a file"
+        message = f"names {named}, which cannot be read: {getattr(fault, 'strerror', None) or 'it is not UTF-8'}"
         raise ValueError(message) from None
     return secret
 

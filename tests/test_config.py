@@ -174,8 +174,67 @@ def test_secret_faults_do_not_tell(tmp_path: Path) -> None:
     config.write_text('[kafka]\nsasl_password = "hunter2" x\n')
     yaml = tmp_path / "c.yaml"
     yaml.write_text("kafka: {sasl_password: [hunter2}\n")
-    assert "hunter" not in "".join(faults(path=config) + faults(path=yaml) + faults("kafka.sasl_password_file=/hunter2"))
+    assert "hunter" not in "".join(faults(path=config) + faults(path=yaml) + faults("kafka.sasl_password_file=hunter2"))
+    for broken in (
+        "*hunter2",
+        "!hunter2 x",
+        "%hunter2",
+        '"\\hunter2"',
+        "hunter2: hunter2: x",
+        "[hunter2}",
+        "&hunter2 *hunter3",
+    ):
+        yaml.write_text(f"kafka:\n  sasl_password: {broken}\n")
+        (fault,) = faults(path=yaml)
+        assert "at line 2, column" in fault
+        assert "hunter" not in fault
+    for broken in (
+        "hunter2",
+        '"hunter2',
+        '"\\hunter2"',
+        "[hunter2",
+        '{hunter2="a",hunter2="b"}',
+        "'hunter2' hunter2",
+        "0xhunter2",
+    ):
+        config.write_text(f"[kafka]\nsasl_password = {broken}\n")
+        (fault,) = faults(path=config)
+        assert "not TOML: " in fault
+        assert "hunter" not in fault
     assert len(faults(f"kafka.sasl_password_file={tmp_path}", "kafka.sasl_password=x")) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("c.toml", "group = apac\n", "the file is not TOML: no value stands there (texts need quotes), at line 1, column 9."),
+        ("c.toml", "[kafka\n", "the file is not TOML: a section without its `]`, at line 1, column 7."),
+        ("c.toml", "group\n", "the file is not TOML: a name without `=`, at line 1, column 6."),
+        ("c.toml", 'group = "a"\ngroup = "b"\n', "the file is not TOML: a name comes twice, at line 2, column 12."),
+        ("c.toml", "[kafak]\nx = 1\n", "`[kafak]` is no section; did you mean `[kafka]`?"),
+        ("c.yaml", "zzz: {x: 1}\n", "`[zzz]` is no section."),
+        ("c.yaml", "group: [a\n", "the file is not YAML: "),
+    ],
+)
+def test_faults_have_their_cause(tmp_path: Path, name: str, text: str, said: str) -> None:
+    """A broken file is told with cause and place, an unknown section with the one that was meant."""
+    path = tmp_path / name
+    path.write_text(text)
+    (fault,) = faults(path=path)
+    assert fault.startswith(f"{path}: {said}")
+
+
+def test_lists_are_told_how_to_be_written() -> None:
+    """A list in a form that is none says the forms that are."""
+    (fault,) = faults("allow=[refund]")
+    assert fault == '--set: `allow` must be a list of texts: write `refund,other` or `["refund", "other"]`.'
+    assert load(sets=["allow=refund,other"]).allow == load(sets=['allow=["refund", "other"]']).allow == ("refund", "other")
+
+
+def test_a_secret_file_that_is_not_there(tmp_path: Path) -> None:
+    """The path is named, where it can only be a path, and why it cannot be read."""
+    (fault,) = faults(f"kafka.sasl_password_file={tmp_path / 'none'}")
+    assert fault.endswith(f"names `{tmp_path / 'none'}`, which cannot be read: No such file or directory.")
 
 
 @pytest.mark.parametrize("name", ["c.json", "missing.toml"])
