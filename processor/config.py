@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from processor.settings import Http, Kafka, Log, Setting, Settings, Topics, catalogue
-from processor.values import SECRET, SECRET_FILE, Kind, Secret
+from processor.values import SECRET, SECRET_FILE, Kind, Secret, host_and_port
 
 __all__ = ["ConfigError", "Fault", "Http", "Kafka", "Log", "Secret", "Settings", "Topics", "load"]
 
@@ -247,6 +247,11 @@ def _together(settings: Settings) -> Iterator[str]:
         )
     if len({settings.topics.events, settings.topics.approved, settings.topics.rejected, settings.topics.dead_letter}) < 4:
         yield "`topics.events`, `topics.approved`, `topics.rejected` and `topics.dead_letter` must be four different topics."
+    for server in kafka.bootstrap_servers:
+        try:
+            host_and_port(server)
+        except ValueError as fault:
+            yield f"`kafka.bootstrap_servers`: {fault}."
     if bool(kafka.ssl_certfile) != bool(kafka.ssl_keyfile):
         yield "`kafka.ssl_certfile` and `kafka.ssl_keyfile` go together: give both or neither."
     if kafka.security_protocol.startswith("SASL_"):

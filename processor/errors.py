@@ -27,7 +27,15 @@ class Poisoned(Exception):
 
 
 class Fatal(Exception):
-    """The process cannot do its work and ends; the message is one clear sentence."""
+    """The process cannot do its work and ends; each argument is one clear sentence."""
+
+    def __str__(self) -> str:
+        """All sentences, one after the other."""
+        return " ".join(map(str, self.args))
+
+
+class Unusable(Fatal):
+    """Files that the settings name cannot be used."""
 
 
 class Unreachable(Fatal):
@@ -35,8 +43,8 @@ class Unreachable(Fatal):
 
 
 class Refused(Fatal):
-    """The broker answers, but not to this client: credentials, certificate or rights."""
+    """The broker answers, but not to this client: credentials, certificate, rights, or a protocol it does not speak there."""
 
 
 class Unfit(Fatal):
-    """A topic is missing, or is not what the guarantees need."""
+    """Topics are missing, or are not what the guarantees need."""

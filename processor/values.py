@@ -123,6 +123,16 @@ def show_size(count: int) -> str:
     return str(count)
 
 
+def host_and_port(text: str) -> tuple[str, int]:
+    """Take an address apart; brackets around an IPv6 host are left out. Raises ValueError where it is not `host:port`."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 1 << 16:
+        message = f"`{text}` is not `host:port`"
+        raise ValueError(message)
+    return host, int(port)
+
+
 def choice(*allowed: str) -> Kind:
     """One word out of a closed list."""
     says = "one of " + ", ".join(f"`{word}`" for word in allowed)

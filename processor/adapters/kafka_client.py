@@ -6,7 +6,9 @@ never into a log, a message or a representation.
 
 import asyncio
 import contextlib
+import re
 import ssl
+from pathlib import Path
 from typing import Any
 
 from aiokafka import errors as kafka
@@ -14,9 +16,9 @@ from aiokafka.abc import AbstractTokenProvider
 from aiokafka.conn import create_conn
 from aiokafka.protocol.metadata import MetadataRequest
 
-from processor.errors import Fatal, Fenced, Poisoned, Refused, Retryable, Unreachable
+from processor.errors import Fatal, Fenced, Poisoned, Refused, Retryable, Unreachable, Unusable
 from processor.settings import Kafka
-from processor.values import Secret
+from processor.values import Secret, host_and_port
 
 PROBE_SECONDS = 10.0
 """How long one broker may take to answer at the start before the next one is asked."""
@@ -64,6 +66,10 @@ FATAL = (kafka.IncompatibleBrokerVersion, kafka.InvalidTransactionTimeout, kafka
 """The broker cannot do what is asked of it."""
 
 
+NO_TLS = {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "UNEXPECTED_EOF_WHILE_READING"}
+"""What OpenSSL calls an answer that is no TLS."""
+
+
 class FileToken(AbstractTokenProvider):
     """Gives the OAUTHBEARER token; one in a file is read anew at each connection, so that it may be rotated."""
 
@@ -76,25 +82,34 @@ class FileToken(AbstractTokenProvider):
 
 
 def ssl_context(settings: Kafka) -> ssl.SSLContext | None:
-    """Make the context for SSL and SASL_SSL; raises Fatal where a file of it cannot be used."""
+    """Make the context for SSL and SASL_SSL; raises Unusable where a file of it cannot be used."""
     if settings.security_protocol not in {"SSL", "SASL_SSL"}:
         return None
+    faults = []
+    for name in ("ssl_cafile", "ssl_certfile", "ssl_keyfile"):
+        if path := getattr(settings, name):
+            try:
+                Path(path).open("rb").close()
+            except (OSError, ValueError) as fault:
+                faults.append(f"`kafka.{name}` (`{path}`) cannot be read: {_cause(fault)}.")
+    if faults:
+        raise Unusable(*faults)
     try:
         context = ssl.create_default_context(cafile=settings.ssl_cafile or None)
     except (OSError, ssl.SSLError) as fault:
-        raise Fatal(f"`kafka.ssl_cafile` cannot be used: {_cause(fault)}.") from None
+        raise Unusable(f"`kafka.ssl_cafile` cannot be used: {_cause(fault)}.") from None
     context.check_hostname = settings.ssl_check_hostname
     if settings.ssl_certfile:
         try:
             # A callable: with an empty password OpenSSL would ask at the terminal for that of an encrypted key.
             context.load_cert_chain(settings.ssl_certfile, settings.ssl_keyfile or None, settings.ssl_password.reveal)
         except (OSError, ssl.SSLError, ValueError) as fault:
-            raise Fatal(f"`kafka.ssl_certfile` and `kafka.ssl_keyfile` cannot be used: {_cause(fault)}.") from None
+            raise Unusable(f"`kafka.ssl_certfile` and `kafka.ssl_keyfile` cannot be used: {_cause(fault)}.") from None
     return context
 
 
 def client_options(settings: Kafka) -> dict[str, Any]:
-    """Options that consumer, producer and admin client share. Raises Fatal. The answer holds secrets: never print it."""
+    """Options that consumer, producer and admin client share. Raises Unusable. The answer holds secrets: never print it."""
     options: dict[str, Any] = {
         "bootstrap_servers": list(settings.bootstrap_servers),
         "client_id": settings.client_id,
@@ -133,7 +148,7 @@ def patient(client: Any) -> None:
 async def probe(settings: Kafka) -> None:
     """Log in at one of the brokers, for a clear sentence where the client has only "unable to bootstrap".
 
-    Raises Unreachable where none answers, Refused where one does but does not want this client.
+    Raises Unusable for the settings' files, Unreachable where none answers, Refused where one does but not to this client.
     """
     options = client_options(settings)
     for name in ("bootstrap_servers", "metadata_max_age_ms"):
@@ -144,7 +159,7 @@ async def probe(settings: Kafka) -> None:
         try:
             await _log_in(server, settings, options)
         except (OSError, kafka.KafkaError) as fault:
-            causes.append(f"{server}: {_cause(fault)}")
+            causes.append(f"{server}: {_cause(fault)}{_hint(fault, settings)}")
         else:
             return
     raise Unreachable(f"No Kafka broker answers ({'; '.join(causes)}).")
@@ -152,20 +167,25 @@ async def probe(settings: Kafka) -> None:
 
 async def _log_in(server: str, settings: Kafka, options: dict[str, Any]) -> None:
     """Connect, log in and ask for something. Raises Refused, Fatal, OSError, KafkaError."""
-    host, _, port = server.rpartition(":")
-    if not host or not port.isdecimal():
-        raise Fatal(f"`kafka.bootstrap_servers`: `{server}` is not `host:port`.")
+    try:
+        host, port = host_and_port(server)
+    except ValueError as fault:
+        raise Unusable(f"`kafka.bootstrap_servers`: {fault}.") from None
     refused = f"The broker at {server} refused the credentials ({_how(settings)})"
     connection = None
     try:
         async with asyncio.timeout(PROBE_SECONDS):
-            connection = await create_conn(host.strip("[]"), int(port), **options)
+            connection = await create_conn(host, port, **options)
             answer = await connection.send(MetadataRequest([]))
         if not answer.brokers:
             # The client takes a refused OAUTHBEARER token for an agreed one; the broker then answers with nothing.
             raise Refused(f"{refused}: it answers nothing.")
     except ssl.SSLError as fault:
-        raise Refused(f"The TLS handshake with {server} failed: {_cause(fault)}.") from None
+        raise Refused(f"The TLS handshake with {server} failed: {_cause(fault)}{_hint(fault, settings)}.") from None
+    except kafka.IllegalSaslStateError:
+        raise Refused(
+            f"The broker at {server} does not expect SASL on this port: check `kafka.security_protocol` ({_how(settings)})."
+        ) from None
     except REFUSED as fault:
         raise Refused(f"{refused}: {_cause(fault)}.") from None
     except kafka.KafkaConnectionError:
@@ -177,6 +197,20 @@ async def _log_in(server: str, settings: Kafka, options: dict[str, Any]) -> None
         if connection is not None:
             with contextlib.suppress(OSError):
                 await connection.close()
+
+
+def _hint(fault: BaseException, settings: Kafka) -> str:
+    """What else may be behind it where a port speaks another protocol than the one that is set."""
+    if isinstance(fault, ssl.SSLError):
+        meant = fault.reason in NO_TLS
+    else:
+        meant = isinstance(fault, ConnectionError | kafka.KafkaConnectionError) and not isinstance(
+            fault, ConnectionRefusedError
+        )
+    if not meant:
+        return ""
+    what = "no TLS port" if settings.security_protocol in {"SSL", "SASL_SSL"} else "a TLS or SASL port"
+    return f"; perhaps this is {what}: check `kafka.security_protocol`"
 
 
 def _how(settings: Kafka) -> str:
@@ -209,6 +243,10 @@ def _cause(fault: BaseException) -> str:
         return fault.reason or type(fault).__name__
     if isinstance(fault, TimeoutError):
         return "no answer in time"
+    if isinstance(fault, ConnectionResetError):
+        return "the connection was reset"
     if isinstance(fault, OSError):
         return fault.strerror or type(fault).__name__
-    return f"{type(fault).__name__} {fault}".strip().rstrip(".")
+    # Some of the client's exceptions hold its objects, which say nothing to people.
+    texts = [re.sub(r"\s*<\w[^<>]*>", "", each) for each in fault.args if isinstance(each, str)]
+    return ": ".join(filter(None, (type(fault).__name__, " ".join(texts).strip().rstrip("."))))

@@ -71,7 +71,9 @@ async def check(reader: Reader, settings: Settings) -> list[Finding]:
     names = settings.topics
     found = await _describe(reader, names)
     findings = [
-        Finding(f"Topic `{name}` is missing: `callgate topics` makes it.", True) for name in _names(names) if name not in found
+        Finding(f"Topic `{name}` is missing: `callgate topics`, with the same settings (`--config`, `--set`), makes it.", True)
+        for name in _names(names)
+        if name not in found
     ]
     findings += [
         Finding(f"The settings of topic `{topic.name}` cannot be checked: this client lacks the right to describe them.", False)
@@ -90,7 +92,7 @@ async def require(reader: Reader, settings: Settings) -> list[Finding]:
     """Check at the start. Raises Unfit with every finding that stops it, Retryable, Refused; returns the others."""
     findings = await check(reader, settings)
     if stopping := [finding.sentence for finding in findings if finding.stops]:
-        raise Unfit(" ".join(stopping))
+        raise Unfit(*stopping)
     return findings
 
 

@@ -21,12 +21,15 @@ class Exit(IntEnum):
 
     DONE = 0, "It ran; for `check`: every item was approved."
     REJECTED = 1, "`check`: at least one item was rejected, or could not be read."
-    USAGE = 2, "The command line or the settings are wrong."
+    USAGE = (
+        2,
+        "The command line or the settings are wrong, or a file that they name (`--config`, `kafka.ssl_cafile`) cannot be used.",
+    )
     UNREACHABLE = 3, "No Kafka broker answers."
     TOPICS = 4, "A topic is missing, or is not what the guarantees need."
     SCHEMAS = 5, "A tool schema cannot be used."
-    FILES = 6, "A file cannot be read or written."
-    REFUSED = 7, "The broker refuses this client: credentials, certificate or rights."
+    FILES = 6, "A file that the command works on (an archive, an output) cannot be read or written."
+    REFUSED = 7, "The broker refuses this client: credentials, certificate, rights, or `kafka.security_protocol`."
     FATAL = 8, "The processor cannot go on; the message says why."
     BROKER = 9, "`demo`: the broker on this machine could not be started."
     FINDINGS = 10, "`schemas lint`: something was found that counts (`--fail-on`)."
@@ -49,13 +52,14 @@ def _explain(fault: BaseException) -> tuple[Exit, list[str]]:
     from processor.broker.errors import BrokerFailed, BrokerUnavailable  # noqa: PLC0415
     from processor.config import ConfigError  # noqa: PLC0415
     from processor.core.registry import BadRegistry  # noqa: PLC0415
-    from processor.errors import Fatal, Refused, Retryable, Unfit, Unreachable  # noqa: PLC0415
+    from processor.errors import Fatal, Refused, Retryable, Unfit, Unreachable, Unusable  # noqa: PLC0415
 
     if isinstance(fault, ConfigError):
         return Exit.USAGE, [str(each) for each in fault.faults]
     if isinstance(fault, BadRegistry):
         return Exit.SCHEMAS, [f"schemas: {each}" for each in fault.faults]
     known = (
+        (Unusable, Exit.USAGE),
         (Unreachable, Exit.UNREACHABLE),
         (Unfit, Exit.TOPICS),
         (Refused, Exit.REFUSED),
@@ -67,7 +71,7 @@ def _explain(fault: BaseException) -> tuple[Exit, list[str]]:
     )
     for kind, code in known:
         if isinstance(fault, kind):
-            return code, [str(fault)]
+            return code, [str(each) for each in fault.args] if isinstance(fault, Fatal) else [str(fault)]
     if isinstance(fault, OSError):
         place = f"{fault.filename}: " if fault.filename else ""
         return Exit.FILES, [f"{place}{fault.strerror or type(fault).__name__}."]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from processor.cli.common import ConfigOption, SetOption, settings_from
+from processor.cli.common import ConfigOption, SetOption, kafka_settings_from
 
 EXAMPLES = """Examples:
 
@@ -28,7 +28,7 @@ def run(
     from processor import workers as processes  # noqa: PLC0415 - as above
 
     given = [*(sets or ()), *(() if workers is None else (f"workers={workers}",))]
-    settings = settings_from(config, given)
+    settings = kafka_settings_from(config, given)
     code = service.run(settings) if settings.workers == 1 else processes.run(settings, config, given)
     if code:
         raise typer.Exit(code)

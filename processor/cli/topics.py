@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from processor.cli.common import ConfigOption, SetOption, console, settings_from
+from processor.cli.common import ConfigOption, SetOption, console, kafka_settings_from
 from processor.cli.exits import Exit
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def topics(
     sets: SetOption = None,
 ) -> None:
     """Make the topics that are missing, and check those that are there."""
-    settings = settings_from(config, sets)
+    settings = kafka_settings_from(config, sets)
     terminal = console()
     made, findings = asyncio.run(look(settings, create=what is What.CREATE))
     for name in made:

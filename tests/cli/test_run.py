@@ -82,13 +82,15 @@ def test_topics(config: Path) -> None:
 
 
 def test_missing_topics_refuse_the_start(config: Path) -> None:
-    """`run` does not start without its topics: one sentence, exit code 4."""
+    """`run` does not start without its topics: one line for each, exit code 4."""
     ended = subprocess.run(
         [sys.executable, "-m", "processor", "run", "--config", str(config)], capture_output=True, text=True, check=False
     )
     assert ended.returncode == Exit.TOPICS
     assert "Traceback" not in ended.stderr
-    assert "is missing" in ended.stderr.splitlines()[-1]
+    said = [line for line in ended.stderr.splitlines() if not line.startswith("{")]
+    assert len(said) == 4
+    assert all(line.startswith("callgate: Topic `") and "is missing" in line and "`--config`" in line for line in said)
 
 
 def test_port_in_use(config: Path) -> None:

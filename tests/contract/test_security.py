@@ -15,7 +15,7 @@ from processor.adapters.offset_fetch import Reader
 from processor.adapters.publish import TransactionalPublisher
 from processor.adapters.source import Source
 from processor.broker import Broker, Certificates
-from processor.errors import Fatal, Refused, Unreachable
+from processor.errors import Fatal, Refused, Unreachable, Unusable
 from processor.settings import Kafka, Settings, Topics
 from processor.values import Secret
 from tests.certificates import Authority
@@ -146,6 +146,35 @@ def test_a_missing_client_certificate_is_said(secure: Broker, authority: Authori
         asyncio.run(probe(kafka))
 
 
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_sasl_at_a_port_without_it_is_said(secure: Broker, tmp_path: Path, mechanism: str) -> None:
+    """The sentence names the setting to look at, and holds none of the client's objects."""
+    kafka = Kafka(bootstrap_servers=(secure.bootstrap,), security_protocol="SASL_PLAINTEXT", **sasl(mechanism, tmp_path))
+    with pytest.raises(Refused, match=r"does not expect SASL on this port: check `kafka\.security_protocol`") as refusal:
+        asyncio.run(probe(kafka))
+    assert "<" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "listener", "said"),
+    [
+        ("SSL", "", "perhaps this is no TLS port"),
+        ("SASL_SSL", "", "perhaps this is no TLS port"),
+        ("SSL", "SASL_PLAINTEXT", "perhaps this is no TLS port"),
+        ("PLAINTEXT", "SSL", "perhaps this is a TLS or SASL port"),
+        ("PLAINTEXT", "SASL_PLAINTEXT", "perhaps this is a TLS or SASL port"),
+        ("SASL_PLAINTEXT", "SASL_SSL", "perhaps this is a TLS or SASL port"),
+    ],
+)
+def test_the_wrong_protocol_is_guessed_at(secure: Broker, tmp_path: Path, protocol: str, listener: str, said: str) -> None:
+    """A port that speaks another protocol than the one that is set hangs up: the sentence says what may be behind it."""
+    address = secure.address(listener) if listener else secure.bootstrap
+    more = sasl("PLAIN", tmp_path) if protocol.startswith("SASL_") else {}
+    with pytest.raises(Fatal, match=said) as fault:
+        asyncio.run(probe(Kafka(bootstrap_servers=(address,), security_protocol=protocol, **more)))
+    assert "<" not in str(fault.value)
+
+
 def test_files_that_cannot_be_used_are_said(tmp_path: Path) -> None:
     """A file of the TLS settings that is no certificate is named by its setting."""
     nothing = tmp_path / "nothing.pem"
@@ -155,7 +184,7 @@ def test_files_that_cannot_be_used_are_said(tmp_path: Path) -> None:
         (Kafka(security_protocol="SSL", ssl_certfile=str(nothing), ssl_keyfile=str(nothing)), "ssl_certfile"),
         (Kafka(security_protocol="SSL", ssl_cafile=str(tmp_path / "absent")), "ssl_cafile"),
     ):
-        with pytest.raises(Fatal, match=name):
+        with pytest.raises(Unusable, match=name):
             asyncio.run(probe(kafka))
 
 
@@ -164,5 +193,5 @@ def test_no_broker_is_one_sentence() -> None:
     kafka = Kafka(bootstrap_servers=("127.0.0.1:1", "localhost:2"))
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1: .*; localhost:2: "):
         asyncio.run(probe(kafka))
-    with pytest.raises(Fatal, match="not `host:port`"):
+    with pytest.raises(Unusable, match="not `host:port`"):
         asyncio.run(probe(Kafka(bootstrap_servers=("nonsense",))))
