@@ -20,7 +20,7 @@ def absorb(response: Response, body: ResponseBody | None) -> None:
         response.serial = True
     choice = _text(body.tool_choice)
     if choice is not None and choice not in response.choices:
-        response.choices.append(choice)
+        response.choices[choice] = None
         response.buffered_bytes += len(choice)
     tools = _text(body.tools)
     if tools is None or _empty(tools):
@@ -28,7 +28,7 @@ def absorb(response: Response, body: ResponseBody | None) -> None:
     if not response.tools_echoed:
         response.tools, response.tools_echoed = tools, True
         response.buffered_bytes += len(tools)
-    elif tools != response.tools and canonical(tools) != canonical(response.tools):
+    elif not response.tools_clash and tools != response.tools and canonical(tools) != canonical(response.tools):
         response.tools_clash = True
 
 
@@ -37,7 +37,7 @@ def inherit(response: Response, pending: Pending) -> None:
     response.tools = pending.tools
     response.serial = pending.serial
     if pending.choice is not None:
-        response.choices.append(pending.choice)
+        response.choices[pending.choice] = None
     response.buffered_bytes += len(pending.tools or b"") + len(pending.choice or b"")
 
 

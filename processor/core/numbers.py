@@ -68,7 +68,7 @@ def print_of(event: Event) -> int:
     """64 bits of what can change a decision; the hash is keyed anew in every process, so nobody can aim at a collision."""
     item, index, delta = event.item, event.output_index, event.delta
     plain = item is None and event.arguments is None and event.call_id is None and event.name is None
-    if plain and type(delta) is str and type(index) is int:
+    if plain and type(delta) is str and type(index) is int and index >= 0:  # -1 and -2 have one hash
         return hash((index, delta))
     fields = None if item is None else (item.type, item.call_id, item.name, item.namespace, item.arguments, item.status)
     told = (event.type, index, delta, event.arguments, event.name, event.call_id, fields)

@@ -41,6 +41,9 @@ class Commit(Struct, frozen=True, kw_only=True):
     """Settings in force at W."""
     switches: tuple[Switch, ...] = ()
     """Later changes of the settings, in order."""
+    head: int = 0
+    """H: first offset of the oldest response still known that began without `response.created`, P where there is none. A
+    rebuild begins nothing without one before it: that would be the rest of a response that began before W and is over by P."""
 
 
 class Foreign(Struct, frozen=True):
@@ -64,6 +67,7 @@ class _Wire(Struct, array_like=True, forbid_unknown_fields=True):
     moves: list[tuple[int, int]]
     bounds: Bounds
     switches: list[tuple[int, int, Bounds]]
+    head: int
 
 
 class _Head(Struct, array_like=True):
@@ -88,6 +92,7 @@ def encode(commit: Commit) -> str:
         [(offset - at, time - since) for offset, time in commit.moves],
         commit.bounds,
         [(switch.offset - at, switch.watermark - since, switch.bounds) for switch in commit.switches],
+        commit.head - at,
     )
     return _encode(wire).decode()
 
@@ -119,12 +124,13 @@ def decode(offset: int, metadata: str | None) -> Commit | Foreign:
         moves=tuple((offset + at, wire.watermark + time) for at, time in wire.moves),
         bounds=wire.bounds,
         switches=tuple(Switch(offset + at, wire.watermark + time, bounds) for at, time, bounds in wire.switches),
+        head=offset + wire.head,
     )
 
 
 def fits(commit: Commit) -> bool:
     """Whether the metadata has room for it, however far P goes on from here: the digits of P must not push E out later."""
-    return len(encode(replace(commit, position=_HIGHEST_OFFSET)).encode()) <= limits.METADATA_BYTES
+    return len(encode(replace(commit, position=_HIGHEST_OFFSET, head=_HIGHEST_OFFSET)).encode()) <= limits.METADATA_BYTES
 
 
 def trim(commit: Commit) -> Commit:

@@ -63,6 +63,7 @@ class Partition:
         self._responses = Responses(self._streams)
         self._outbox = []
         context.out.clear()
+        context.headless_from = 0
         self._resumed, self._script = None, []
         context.watermark = 0
         context.bounds = self._bounds_at_w = self._configured
@@ -73,6 +74,7 @@ class Partition:
         context.bounds = self._bounds_at_w = commit.bounds
         context.watermark = commit.watermark
         context.tally = Tally()
+        context.headless_from = commit.head
         self._resumed = commit
         self._script = offsets.script(commit)
         self._moves, self._switches = commit.moves, commit.switches
@@ -194,8 +196,7 @@ class Partition:
             return _NO_STREAM
         key = name.encode("utf-8", "surrogatepass") if record.key is None and name is not None else record.key
         stream = Stream(None, context.watermark) if key is None else self._streams.touch(key, context)
-        parts: Sequence[Part] = (decoded,) if isinstance(decoded, Event) else decoded
-        for part in parts:
+        for part in (decoded,) if isinstance(decoded, Event) else decoded:
             match part:
                 case Event():
                     self._responses.read(stream, part, context)
@@ -262,6 +263,7 @@ class Partition:
         """The state is that at P: everything from here on is published and counted."""
         self._follow(commit.position)
         self._resumed = None
+        self._context.headless_from = 0
         self.position = max(self.position, commit.position)
         self.rebuilding = False
         self._context.tally = self.tally
@@ -285,11 +287,13 @@ class Partition:
     # -- W
 
     def _commit_at(self, oldest: Known | None, watermark: int) -> Commit:
+        head = self._streams.head()
         return Commit(
-            offset=oldest.first if oldest is not None else self.position,
+            offset=oldest.held if oldest is not None else self.position,
             position=self.position,
-            watermark=oldest.base if oldest is not None else watermark,
+            watermark=oldest.held_base if oldest is not None else watermark,
             moves=self._moves,
             bounds=self._bounds_at_w,
             switches=self._switches,
+            head=head if head is not None else self.position,
         )

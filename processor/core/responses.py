@@ -10,7 +10,7 @@ from processor.core import assemble, echo, numbers, plain
 from processor.core.event_types import DECIDING_TYPES, EVENT_TYPES
 from processor.core.events import Event, Request, ResponseBody, WholeResponse
 from processor.core.machine import Input, State
-from processor.core.state import EVENT_BYTES, Context, Known, Response, Stream
+from processor.core.state import EVENT_BYTES, NO_INDEX, Context, Known, Response, Stream
 from processor.core.streams import Streams
 from processor.core.terminal import end, end_unlisted
 from processor.core.vocabulary import Kind, event_label
@@ -72,7 +72,9 @@ class Responses:
             if event.item is None and event.type in _ANNOUNCING:
                 ctx.tally.null_items += 1  # rule 1: ignored, so it begins nothing either
                 return
-            known = self.streams.open(stream, None, ctx)
+            if ctx.offset < ctx.headless_from:
+                return
+            known = self.streams.open(stream, None, ctx, headless=True)
         response = known.open
         if response is None:
             return
@@ -165,10 +167,10 @@ class Responses:
             ctx.tally.late += 1
             self.streams.touch_closed(stream, stream.closed[ident], ctx, terminal=True)
             return
-        elif ident is None and self.streams.late(stream, ctx, terminal=True):
+        elif (ident is None and self.streams.late(stream, ctx, terminal=True)) or ctx.offset < ctx.headless_from:
             return
         else:
-            known = self.streams.open(stream, ident, ctx)
+            known = self.streams.open(stream, ident, ctx, headless=True)
         claimed = _STATUSES.get(body.status, fact) if body is not None and isinstance(body.status, str) else fact
         self._end(stream, known, body, max(fact, claimed), ctx)  # the worse of type and status: inputs are in that order
 
@@ -183,12 +185,8 @@ class Responses:
 
     def read_request(self, stream: Stream, request: Request, ctx: Context) -> None:
         """Rule 22: it serves the next response under its key, once, and holds W until then."""
-        if stream.request is not None:
-            self.streams.timetable.drop(stream.request)
         serial = request.parallel_tool_calls is False
-        said = echo.pending(request.tools, request.tool_choice, serial=serial)
-        stream.request = Known("request", ctx.offset, ctx.base, ctx.watermark, pending=said)
-        self.streams.timetable.add(stream, stream.request)
+        self.streams.wait(stream, echo.pending(request.tools, request.tool_choice, serial=serial), ctx)
 
     def read_whole(self, stream: Stream, whole: WholeResponse, ctx: Context) -> None:
         """A whole response: its own terminal event, and the one of the open response where it has its id (rule 16)."""
@@ -272,7 +270,7 @@ def _start_again(response: Response) -> None:
     kept = {id(call) for call in decided}
     response.items = decided
     response.latest = {}
-    response.highest_index = -1
+    response.highest_index = NO_INDEX
     response.functions = sum(call.kind is Kind.CALL for call in decided)
     response.finished = {
         ident: left for ident, uses in response.finished.items() if (left := [use for use in uses if id(use) in kept])

@@ -15,6 +15,9 @@ from processor.core.machine import State
 from processor.core.signals import Tally
 from processor.core.vocabulary import Kind
 
+NO_INDEX = -(1 << 64)
+"""Output index below any that a stream has."""
+
 NO_RECORD = -1
 """Offset that no record has."""
 
@@ -88,7 +91,7 @@ class Response:
     functions: int = 0
     """Function calls seen."""
     buffered_bytes: int = 0
-    highest_index: int = -1
+    highest_index: int = NO_INDEX
     passed_number: int = -1
     """Highest sequence number of the events that decide nothing; -1: none yet."""
     next_number: int = 0
@@ -104,7 +107,7 @@ class Response:
     tools_echoed: bool = False
     tools_clash: bool = False
     """It echoed two different lists (rule 10)."""
-    choices: list[bytes] = field(default_factory=list)
+    choices: dict[bytes, None] = field(default_factory=dict)
     serial: bool = False
     """`parallel_tool_calls` is false."""
     rotated: bool = False
@@ -131,9 +134,15 @@ class Known:
     first: int
     """Offset of its first record, or of the request before it."""
     base: int
-    """Watermark before that record (T, while W is its offset)."""
+    """Watermark before that record."""
     act: int
     """Watermark at its last record."""
+    held: int
+    """Offset from which it must be rebuilt, and with it W: `first`, or an earlier one that it depends on."""
+    held_base: int
+    """Watermark before the record there."""
+    headless: bool = False
+    """It began without `response.created`, from an item's event or from a terminal event alone."""
     open: Response | None = None
     pending: Pending | None = None
     terminal: bool = False
@@ -182,6 +191,9 @@ class Context:
     """Ms, after this record."""
     base: int = 0
     """Ms, before this record."""
+    headless_from: int = 0
+    """Offset before which nothing begins without `response.created`: while a state is rebuilt, what seems to is the rest of a
+    response that began before W and is gone by P."""
     offset: int = NO_RECORD
     """Of this record; NO_RECORD in an idle move."""
     record: Any = None

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from processor.core import echo
 from processor.core.limits import Bounds
 from processor.core.machine import UNFINISHED, Input
-from processor.core.state import Context, Known, Response, Stream
+from processor.core.state import Context, Known, Pending, Response, Stream
 from processor.core.terminal import end_unlisted
 from processor.core.text import key_text
 from processor.core.timetable import Timetable, everything
@@ -22,6 +22,8 @@ class Streams:
         """Start with nothing known."""
         self.by_key: OrderedDict[bytes, Stream] = OrderedDict()
         """The one with the latest record last. (A plain dict looks for its first entry among all that left before.)"""
+        self.headless: dict[int, Known] = {}
+        """Those that began without `response.created`, by identity."""
         self.timetable = Timetable(bounds)
         self.crowded = False
         """Other settings came into force: there may be more keys than they allow."""
@@ -69,21 +71,49 @@ class Streams:
             for known in everything(oldest):
                 self.forget(oldest, known)
 
-    def open(self, stream: Stream, ident: str | None, ctx: Context) -> Known:
-        """Begin a response at the record at hand, or at the request that waited for it; None: nothing named it yet."""
+    def open(self, stream: Stream, ident: str | None, ctx: Context, *, headless: bool = False) -> Known:
+        """Begin a response at the record at hand, or at the request that waited for it; None: nothing named it yet.
+
+        `headless`: there is no `response.created`.
+        """
         response = Response(ident, key_text(stream.key), ctx.offset)
-        first, base = ctx.offset, ctx.base
+        first, base = held, held_base = ctx.offset, ctx.base
+        if "response_id_rotates" in ctx.bounds.tolerate:  # whether an id is its own depends on those that are known
+            held, held_base = self._depends(stream, ctx)
         if stream.request is not None and stream.request.pending is not None:
             first, base = stream.request.first, stream.request.base
+            held, held_base = min((held, held_base), (stream.request.held, stream.request.held_base))
             echo.inherit(response, stream.request.pending)
             self.timetable.drop(stream.request)
             stream.request = None
         if ident is None:
             stream.nameless += 1
-        known = Known(ident or -stream.nameless, first, base, ctx.watermark, open=response)
+        known = Known(ident or -stream.nameless, first, base, ctx.watermark, held, held_base, headless=headless, open=response)
+        if headless:
+            self.headless[id(known)] = known
         stream.open = known
         self.timetable.add(stream, known)
         return known
+
+    def wait(self, stream: Stream, pending: Pending, ctx: Context) -> None:
+        """Keep a request for the next response under its key; a newer one takes its place (rule 22).
+
+        Which response that is depends on what is open or known now: W stays before all of it, or a rebuild would give the
+        request to the rest of a response that it was never meant for.
+        """
+        if stream.request is not None:
+            self.timetable.drop(stream.request)
+        held, held_base = self._depends(stream, ctx)
+        stream.request = Known("request", ctx.offset, ctx.base, ctx.watermark, held, held_base, pending=pending)
+        self.timetable.add(stream, stream.request)
+
+    def _depends(self, stream: Stream, ctx: Context) -> tuple[int, int]:
+        """The first offset, and the watermark before it, of all that is open or known under a key, or of this record."""
+        return min([(known.first, known.base) for known in everything(stream)], default=(ctx.offset, ctx.base))
+
+    def head(self) -> int | None:
+        """First offset of the oldest response known that began without `response.created`."""
+        return min([known.first for known in self.headless.values()], default=None)
 
     def renew(self, stream: Stream, ctx: Context) -> None:
         """Any event under its key shows that the open response is alive (rule 20)."""
@@ -125,6 +155,7 @@ class Streams:
             stream.open = None
         if stream.request is known:
             stream.request = None
+        self.headless.pop(id(known), None)
         if not known.gone:
             self.timetable.drop(known)
 
@@ -136,7 +167,7 @@ class Streams:
         for stream in self.by_key.values():
             for known in everything(stream):
                 closed = bounds.closed_memory_ms if known.open is not None else 0
-                if known.until(bounds) + closed > watermark and (oldest is None or known.first < oldest.first):
+                if known.until(bounds) + closed > watermark and (oldest is None or known.held < oldest.held):
                     oldest = known
         return oldest
 

@@ -30,7 +30,7 @@ class Timetable:
         """Hold something that is known from now on."""
         self._count += 1
         self._live += 1
-        heapq.heappush(self._first, (known.first, self._count, known))
+        heapq.heappush(self._first, (known.held, self._count, known))
         self._push(stream, known, known.until(self.bounds))
 
     def sooner(self, stream: Stream, known: Known) -> None:

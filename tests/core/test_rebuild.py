@@ -68,7 +68,9 @@ def successor(partition: Partition, log: Sequence[Record], bounds: Bounds, rng: 
     assert other.take() == []
     assert other.position == partition.position
     assert other.tally == Tally()
-    assert other.commit_point() == commit or other.pending_bounds or bounds != commit.bounds
+    again = other.commit_point()
+    assert again.position == commit.position
+    assert again.offset >= commit.offset, "W goes back"
     return other
 
 
