@@ -19,7 +19,8 @@ from processor.adapters.http import HttpServer
 from processor.adapters.kafka_client import probe
 from processor.adapters.offset_fetch import Reader
 from processor.adapters.runner import Runner
-from processor.adapters.schema_watch import Reload, state_of
+from processor.adapters.schema_files import skipped_files
+from processor.adapters.schema_watch import Reload, say_what_is_odd, state_of
 from processor.core.pipeline import Partition
 from processor.errors import Fatal
 from processor.observe.emit import Emit
@@ -125,6 +126,9 @@ class Service:
     def _say_what_is_checked(self) -> None:
         toolset = self._core.toolset
         self._log.info("toolset_loaded", toolset=toolset.sha256, tools=len(toolset.tools), source=self._settings.tools)
+        if self._settings.tools != "stream":
+            path = Path(self._settings.schemas)
+            say_what_is_odd(path, toolset, skipped_files(path), self._log)
         single = [tool.name for tool in toolset.tools if len(tool.engines) == 1]
         if self._settings.engine == "both" and single:
             self._log.info("one_engine_only", tools=single)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from processor.adapters.schema_files import tool_paths
+from processor.adapters.schema_files import skipped_files, tool_paths
 from processor.core.registry import BadRegistry, LoadFault
 from processor.core.toolsets import FixedToolset
 from processor.observe import catalogue as of
@@ -52,6 +52,15 @@ def state_of(folder: Path) -> State:
 
 def _young(state: State, now_ns: int) -> bool:
     return any(len(each) > 5 and now_ns - each[-1] < YOUNG_NS for each in state)
+
+
+def say_what_is_odd(folder: Path, toolset: FixedToolset, skipped: list[str], log: Log) -> None:
+    """Warn of a folder that gives no tools, and of files in it that are not read."""
+    skipped = skipped[:MOST_FAULTS]
+    if not toolset.tools:
+        log.warning("no_tools", folder=str(folder), skipped=skipped)
+    elif skipped:
+        log.warning("files_skipped", folder=str(folder), skipped=skipped)
 
 
 class Reload:
@@ -121,7 +130,10 @@ class Reload:
             # Read while somebody wrote: perhaps half of the old and half of the new. What lies there then is read next.
             self._seen = None
             return False
-        return self._accept(toolset)
+        changed = self._accept(toolset)
+        if changed:
+            say_what_is_odd(self.folder, toolset, await asyncio.to_thread(skipped_files, self.folder), self._log)
+        return changed
 
     def status(self) -> dict[str, Any]:
         """For `/readyz`: the toolset in force, and what is wrong with the folder."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from processor.cli.common import ConfigOption, SetOption, console, plain, settings_from
+from processor.cli.common import ConfigOption, SetOption, console, core_from, plain, settings_from
 from processor.cli.exits import Exit
 
 if TYPE_CHECKING:
@@ -38,12 +38,11 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object an item, for programs.")] = False,
 ) -> None:
     """Decide an item, a journal, a whole response or a stream from a file or standard input."""
-    from processor import app  # noqa: PLC0415 - start-up of the others stays quick
-    from processor.adapters.inspect import inspect  # noqa: PLC0415 - as above
+    from processor.adapters.inspect import inspect  # noqa: PLC0415 - start-up of the others stays quick
     from processor.core.limits import TOLERANCES  # noqa: PLC0415 - as above
 
     settings = settings_from(config, sets)
-    core = app.build_core(settings)
+    core = core_from(settings)
     if file == "-" and sys.stdin.isatty():
         console(error=True).print("Reading standard input; end it with Ctrl-D.", style="dim")
     content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()

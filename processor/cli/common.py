@@ -9,6 +9,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from processor.app import Core
     from processor.config import Settings
 
 ConfigOption = Annotated[
@@ -48,6 +49,22 @@ def console(*, error: bool = False) -> "Console":
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = WIDTH
     return made
+
+
+def core_from(settings: "Settings") -> "Core":
+    """Put the core together, and warn on standard error of a folder without tools and of files in it that are not read."""
+    from processor import app  # noqa: PLC0415 - as above
+    from processor.adapters.schema_files import SUFFIXES, skipped_files  # noqa: PLC0415 - as above
+
+    core = app.build_core(settings)
+    if settings.tools != "stream":
+        terminal = console(error=True)
+        if not core.toolset.tools:
+            terminal.print(f"Warning: no tools in {plain(settings.schemas)}: every call will be unknown_tool.", soft_wrap=True)
+        for name in skipped_files(Path(settings.schemas)):
+            ends = ", ".join(SUFFIXES)
+            terminal.print(f"Warning: {plain(name)} is not read: files of tools end in {ends}.", soft_wrap=True)
+    return core
 
 
 def counted(number: int, what: str) -> str:

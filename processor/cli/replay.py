@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from processor.cli.common import ConfigOption, SetOption, console, counted, settings_from
+from processor.cli.common import ConfigOption, SetOption, console, core_from, counted, settings_from
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,13 +51,12 @@ def replay(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary.")] = False,
 ) -> None:
     """Send archived topics or files through the same core as `run`, and write what it decides."""
-    from processor import app  # noqa: PLC0415 - start-up of the others stays quick
-    from processor.adapters.archive import Archive  # noqa: PLC0415 - as above
+    from processor.adapters.archive import Archive  # noqa: PLC0415 - start-up of the others stays quick
     from processor.adapters.replay import Report, write  # noqa: PLC0415 - as above
     from processor.adapters.replay import replay as through  # noqa: PLC0415 - as above
 
     settings = settings_from(config, sets)
-    core = app.build_core(settings)
+    core = core_from(settings)
     _keep_apart(files, decisions, dead_letters)
     archive = Archive(settings.topics.events)
     report = Report()

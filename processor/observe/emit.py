@@ -31,6 +31,8 @@ HAPPENINGS = (
     Happening("http_listening", "info", "Metrics and health are served at this address."),
     Happening("toolset_loaded", "info", "This toolset is in force."),
     Happening("toolset_refused", "error", "The schemas folder cannot be used as it is; the toolset in force stays."),
+    Happening("no_tools", "warning", "The schemas folder has no tools: every call will be `unknown_tool`."),
+    Happening("files_skipped", "warning", "Files of the schemas folder are not read, for the end of their names."),
     Happening("one_engine_only", "info", "These schemas use keywords that the second validator is not proven to honour."),
     Happening("delivery_weak", "warning", "Delivery is at least once: consumers must drop repeats by the decision's id."),
     Happening("topic_unsafe", "warning", "A topic works, but not as safely as it could."),

@@ -37,6 +37,7 @@ class Watched:
             folder,
             self.load,
             self.use,
+            source="both",
             in_force=self.first.sha256,
             seen=seen,
             interval_ms=0,
@@ -139,7 +140,8 @@ def test_a_bad_change_leaves_the_toolset_in_force(watched: Watched) -> None:
     assert not watched.look()
     assert watched.reload.status()["refused"] == []
     assert watched.metric("callgate_toolset_stale 0.0")
-    assert watched.log.lines[-1][1] == "toolset_loaded"
+    _, event, fields = watched.log.lines[-1]
+    assert (event, fields["source"], fields["folder"]) == ("toolset_loaded", "both", str(watched.folder))
 
 
 def test_a_folder_that_is_gone_is_a_bad_change(watched: Watched) -> None:
@@ -177,3 +179,15 @@ def test_sighup_is_answered_without_an_interval(watched: Watched) -> None:
 
     asyncio.run(signalled())
     assert len(watched.used[0].tools) == 2
+
+
+def test_a_folder_that_becomes_empty_is_warned_of(watched: Watched) -> None:
+    """A toolset without tools is put in force, as it was asked for, and a warning names the files that are not read."""
+    (watched.folder / "a.json").rename(watched.folder / "a.jsn")
+    assert watched.look()
+    level, event, fields = watched.log.lines[-1]
+    assert (level, event, fields["skipped"]) == ("warning", "no_tools", ["a.jsn"])
+    (watched.folder / "b.json").write_text(tool("b"))
+    assert watched.look()
+    level, event, fields = watched.log.lines[-1]
+    assert (level, event, fields["skipped"]) == ("warning", "files_skipped", ["a.jsn"])

@@ -162,3 +162,19 @@ def test_file(tmp_path: Path) -> None:
     assert callgate("check", str(path), "--set", TOOLS).code == 0
     missing = callgate("check", str(tmp_path / "none.json"), "--set", TOOLS)
     assert (missing.code, missing.err) == (6, f"callgate: {tmp_path / 'none.json'}: No such file or directory.\n")
+
+
+@pytest.mark.parametrize("command", ["check", "replay"])
+def test_a_folder_without_tools_is_warned_of(command: str, tmp_path: Path) -> None:
+    """An empty folder, or the wrong one, is said on standard error, with the files that are not read."""
+    (tmp_path / "README.md").write_text("Tools.")
+    (tmp_path / "refund.jsn").write_text("{}")
+    item = tmp_path / ".call.json"
+    item.write_text(json.dumps(call()))
+    said = callgate(command, str(item), "--set", f"schemas={tmp_path}").err.splitlines()
+    assert said[:2] == [
+        f"Warning: no tools in {tmp_path}: every call will be unknown_tool.",
+        "Warning: refund.jsn is not read: files of tools end in .json, .yaml, .yml.",
+    ]
+    assert "Warning" not in callgate(command, str(item), "--set", f"schemas={tmp_path}", "--set", "tools=stream").err
+    assert "Warning" not in callgate(command, str(item), "--set", TOOLS).err
