@@ -191,6 +191,11 @@ class Runner:
 
     # -- for observers
 
+    @property
+    def joined_once(self) -> bool:
+        """Whether the group has ever given this member its partitions, perhaps none."""
+        return self._source._generation > 0
+
     def status(self) -> dict[str, Any]:
         """What health checks and gauges need; cheap enough for each scrape."""
         now = self._clock.monotonic()

@@ -6,7 +6,8 @@ should look, `info` what happened. A rejected call is data and no log line. Argu
 
 import logging
 import sys
-from collections.abc import MutableMapping
+import time
+from collections.abc import Callable, MutableMapping
 from typing import Any, TextIO, cast
 
 import structlog
@@ -18,6 +19,10 @@ QUIET_SECONDS = 10.0
 """Pause between two lines of a library from the same place in its code."""
 KINDS = 256
 """Places that are remembered."""
+EXPECTED = ("Marking the coordinator dead", "Group Coordinator Request failed")
+"""What the Kafka client warns of at a first start, and cures within a second: the broker is making the groups' own topic."""
+START_SECONDS = 30.0
+"""How long it may take; what is said later, or after the group was joined, is a warning."""
 
 
 def open_log(form: str = "auto", level: str = "info", stream: TextIO | None = None) -> FilteringBoundLogger:
@@ -54,10 +59,14 @@ def _no_traceback(_logger: Any, _method: str, line: MutableMapping[str, Any]) ->
 class LibraryLog(logging.Handler):
     """Passes what a library logs (aiokafka, asyncio) on as lines of ours: its logger's name and its message."""
 
-    def __init__(self, log: FilteringBoundLogger, level: int = logging.WARNING) -> None:
-        super().__init__(level)
+    def __init__(self, log: FilteringBoundLogger, joined: Callable[[], bool] | None = None) -> None:
+        """`joined` says whether the group was ever joined; without it nothing is taken for part of a start."""
+        super().__init__(logging.WARNING)
         self._log = log
-        self._said: dict[tuple[str, str], tuple[float, int]] = {}
+        self._joined = joined
+        self.began = time.time()
+        """When it was made, in seconds since the epoch."""
+        self._said: dict[tuple[str, str, int], tuple[float, int]] = {}
         """When each place of the library was last heard, in seconds, and how often it was not since."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -66,7 +75,8 @@ class LibraryLog(logging.Handler):
         The first line of the message only: what follows may show objects, and with them what was read. While a broker is away
         a client says the same thing many times a second: one line of a kind in `QUIET_SECONDS`, with the count of the others.
         """
-        place = record.name, str(record.msg)
+        level = logging.INFO if self._expected(record) else min(record.levelno, logging.WARNING)
+        place = record.name, str(record.msg), level
         last, unsaid = self._said.get(place, (-QUIET_SECONDS, 0))
         if record.created - last < QUIET_SECONDS:
             self._said[place] = last, unsaid + 1
@@ -74,18 +84,22 @@ class LibraryLog(logging.Handler):
         if len(self._said) >= KINDS:
             self._said.clear()
         self._said[place] = record.created, 0
-        level = min(record.levelno, logging.WARNING)
         message = record.getMessage().partition("\n")[0]
         more = {"repeated": unsaid} if unsaid else {}
         self._log.log(level, "library", logger=record.name, message=message, **more)
 
+    def _expected(self, record: logging.LogRecord) -> bool:
+        """Whether it belongs to a start, and alarms people for nothing."""
+        starting = self._joined is not None and record.created - self.began < START_SECONDS and not self._joined()
+        return starting and str(record.msg).startswith(EXPECTED)
 
-def attach_library(log: FilteringBoundLogger, name: str) -> LibraryLog:
+
+def attach_library(log: FilteringBoundLogger, name: str, joined: Callable[[], bool] | None = None) -> LibraryLog:
     """Send the library's log through ours; `logging.getLogger(name).removeHandler` takes it back.
 
     Never below `warning`, whatever our own level is: aiokafka's `debug` shows keys and values.
     """
-    handler = LibraryLog(log)
+    handler = LibraryLog(log, joined)
     library = logging.getLogger(name)
     library.setLevel(logging.WARNING)
     library.addHandler(handler)

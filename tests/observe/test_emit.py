@@ -10,7 +10,7 @@ import pytest
 
 from processor.observe import emit
 from processor.observe.emit import HAPPENINGS, Emit, Happening
-from processor.observe.logs import LEVELS, LibraryLog, attach_library, open_log
+from processor.observe.logs import LEVELS, START_SECONDS, LibraryLog, attach_library, open_log
 from processor.observe.meters import Meters
 
 
@@ -111,6 +111,33 @@ def test_library_log_does_not_flood() -> None:
         ("a away", 3),
         ("gone", None),
     ]
+
+
+def test_library_does_not_alarm_at_a_first_start() -> None:
+    """What the client cures by itself until the group is joined is no warning; the same is one later, or where it lasts."""
+    out = io.StringIO()
+    joined = False
+    handler = LibraryLog(open_log("json", "info", out), lambda: joined)
+    dead, other = "Marking the coordinator dead (node %s)for group %s.", "Topic %s is not available (%s)"
+
+    def hear(msg: str, second: float) -> tuple[str, str]:
+        heard = {
+            "name": "aiokafka",
+            "levelno": logging.WARNING,
+            "msg": msg,
+            "args": ("1", "g"),
+            "created": handler.began + second,
+        }
+        handler.emit(logging.makeLogRecord(heard))
+        line = json.loads(out.getvalue().splitlines()[-1])
+        return line["level"], line["message"]
+
+    assert hear(dead, 1.0) == ("info", "Marking the coordinator dead (node 1)for group g.")
+    assert hear(other, 1.1)[0] == "warning"
+    joined = True
+    assert hear(dead, 1.2)[0] == "warning"
+    joined = False
+    assert hear(dead, START_SECONDS + 1)[0] == "warning"
 
 
 def test_library_debug_is_never_on() -> None:
