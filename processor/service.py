@@ -58,8 +58,6 @@ class Service:
         self._settings = settings
         self._meters = Meters(__version__)
         log = open_log(settings.log.format, settings.log.level)
-        for library in ("aiokafka", "asyncio"):
-            attach_library(log, library)
         self._log = Emit(log, self._meters)
         self._watch = Watch(self._meters)
         folder = Path(settings.schemas)
@@ -69,6 +67,7 @@ class Service:
             folder,
             partial(app.load_registry, settings),
             self._core.gate.use,
+            source=settings.tools,
             in_force=self._core.toolset.sha256,
             seen=seen,
             interval_ms=settings.reload_interval_ms,
@@ -80,6 +79,8 @@ class Service:
         self._runner = Runner(settings, self._partition, self._log, self._watch)
         self._gauges = Gauges(self._meters, settings.topics.events)
         self._signals = 0
+        for library in ("aiokafka", "asyncio"):
+            attach_library(log, library, lambda: self._runner.joined_once)
 
     async def run(self) -> int:
         """Work until a signal comes; returns the exit code. Raises Fatal and its kinds."""
@@ -125,7 +126,9 @@ class Service:
 
     def _say_what_is_checked(self) -> None:
         toolset = self._core.toolset
-        self._log.info("toolset_loaded", toolset=toolset.sha256, tools=len(toolset.tools), source=self._settings.tools)
+        source = self._settings.tools
+        read = {} if source == "stream" else {"folder": self._settings.schemas}
+        self._log.info("toolset_loaded", toolset=toolset.sha256, tools=len(toolset.tools), source=source, **read)
         if self._settings.tools != "stream":
             path = Path(self._settings.schemas)
             say_what_is_odd(path, toolset, skipped_files(path), self._log)

@@ -72,6 +72,7 @@ class Reload:
         load: Callable[[], FixedToolset],
         use: Callable[[FixedToolset], None],
         *,
+        source: str,
         in_force: str,
         seen: State,
         interval_ms: int,
@@ -80,13 +81,14 @@ class Reload:
     ) -> None:
         """Watch a folder whose toolset `in_force` (SHA-256) was loaded after its state was `seen`.
 
-        `load` reads and compiles it, in a thread; `use` puts a toolset in force, in the loop.
+        `source` is the setting `tools`. `load` reads and compiles it, in a thread; `use` puts a toolset in force, in the loop.
         """
         self.folder = folder
         self.in_force = in_force
         """SHA-256 of the toolset in force."""
         self.refused: tuple[LoadFault, ...] = ()
         """What is wrong with the folder as it is now; empty: nothing is."""
+        self._source = source
         self._load = load
         self._use = use
         self._interval_s = interval_ms / 1000 or None
@@ -149,7 +151,8 @@ class Reload:
             self._meters.toolset(toolset.sha256, len(toolset.tools))
         if changed or cured:
             self._meters.count(of.RELOADS, "done")
-            self._log.info("toolset_loaded", toolset=toolset.sha256, tools=len(toolset.tools), source=str(self.folder))
+            about = {"toolset": toolset.sha256, "tools": len(toolset.tools), "source": self._source, "folder": str(self.folder)}
+            self._log.info("toolset_loaded", **about)
         return changed
 
     def _refuse(self, faults: tuple[LoadFault, ...]) -> None:

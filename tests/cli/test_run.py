@@ -132,6 +132,8 @@ def test_decides_shows_and_stops(config: Path) -> None:
     assert all(line["level"] == BY_NAME[line["event"]].level for line in lines if line["event"] != "library")
     assert [name for name in names if name in {"started", "stopping", "stopped"}] == ["started", "stopping", "stopped"]
     assert names.count("live") == 2
+    loaded = lines[names.index("toolset_loaded")]
+    assert (loaded["source"], loaded["folder"]) == ("registry", str(TOOLS))
     assert "amount" not in config.with_name("run.log").read_text()
 
 
