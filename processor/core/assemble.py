@@ -41,8 +41,9 @@ def announce(response: Response, event: Event, ctx: Context) -> None:
         return
     call = _begin(response, index, move.state, ctx)
     if move.action is Action.CLASH:
-        for other in _open_at(response, index):
-            other.conflict = other.conflict or "a second item was announced at its output index"
+        if before and index is not None:
+            before.conflict = before.conflict or "a second item was announced at its output index"
+            response.clashed.add(index)
         call.conflict = "it was announced at the output index of an open item"
     over = _identify(response, call, item, ctx)
     response.buffered_bytes += claim(call, item, ctx.bounds)
@@ -203,7 +204,10 @@ def _check_calls(response: Response, call: Call, ctx: Context, *, over: bool) ->
 
 
 def _open_at(response: Response, index: int | None) -> list[Call]:
-    """Open items of an index, the latest last."""
+    """Open items of an index, the latest last: more than one only where two were announced."""
+    if index is not None and index not in response.clashed:
+        latest = response.latest.get(index)
+        return [latest] if latest is not None and latest.state in OPEN_ON_THE_WIRE else []
     return [c for c in response.items if c.index == index and c.state in OPEN_ON_THE_WIRE]
 
 

@@ -13,40 +13,36 @@ from processor.core.vocabulary import FUNCTION_CALL_OUTPUT, Kind, item_label, jo
 def judge(journal: Journal, stream: str | None, ctx: Context) -> None:
     """Decide every item; in an array an output with no completed call of its call_id before it is `identity`."""
     response = Response(None, stream, ctx.offset)
+    told: dict[str, set[str]] = {}
+    completed: set[str] = set()
     for place, item in enumerate(journal.items):
         kind = journal_kind(item)
         if kind is Kind.OUTPUT and item.type == FUNCTION_CALL_OUTPUT and not journal.single:
-            if not _answers(response, item, ctx):
+            if type(item.call_id) is not str or item.call_id not in completed:
                 _reject_output(response, place, item, ctx)
         elif kind in (Kind.COUNTED, Kind.OUTPUT):
             ctx.tally.items[item_label(item)] += 1
         else:
-            _judge_item(response, place, kind, item, ctx)
+            _judge_item(response, place, kind, item, told, ctx)
+            if kind is Kind.CALL and type(item.call_id) is str and _is_completed(item, ctx):
+                completed.add(item.call_id)
 
 
-def _judge_item(response: Response, place: int, kind: Kind, item: Item, ctx: Context) -> None:
+def _judge_item(response: Response, place: int, kind: Kind, item: Item, told: dict[str, set[str]], ctx: Context) -> None:
     call = Call(State.DONE, place, kind, response.last)
-    uses = response.finished.get(item.call_id) if filled(item.call_id) else None
-    if uses is not None and any(content(use.final, ctx.bounds) == content(item, ctx.bounds) for use in uses if use.final):
-        ctx.tally.repeats += 1
-        return
-    claim_final(call, item, ctx.bounds)
     if filled(item.call_id):
-        call.reused = uses is not None
-        response.finished.setdefault(item.call_id, []).append(call)
+        before, says = told.setdefault(item.call_id, set()), repr(content(item, ctx.bounds))
+        if says in before:
+            ctx.tally.repeats += 1
+            return
+        call.reused = bool(before)
+        before.add(says)
+    claim_final(call, item, ctx.bounds)
     settle.conclude(response, call, Input.RELEASED, ctx)
 
 
-def _answers(response: Response, output: Item, ctx: Context) -> bool:
-    """Whether a completed call of the output's call_id came before it."""
-    uses = response.finished.get(output.call_id, ()) if type(output.call_id) is str else ()
-    absent = "status_absent" in ctx.bounds.tolerate
-    return any(
-        use.kind is Kind.CALL
-        and use.final is not None
-        and (use.final.status == "completed" or (absent and use.final.status is None))
-        for use in uses
-    )
+def _is_completed(item: Item, ctx: Context) -> bool:
+    return item.status == "completed" or (item.status is None and "status_absent" in ctx.bounds.tolerate)
 
 
 def _reject_output(response: Response, place: int, item: Item, ctx: Context) -> None:

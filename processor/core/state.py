@@ -86,6 +86,8 @@ class Response:
     """In order of first appearance."""
     latest: dict[int, Call] = field(default_factory=dict)
     """By output index."""
+    clashed: set[int] = field(default_factory=set)
+    """Output indexes at which an item was announced beside an open one."""
     finished: dict[str, list[Call]] = field(default_factory=dict)
     """Uses of a call_id that count as its content (rules 8 and 9), the first one first."""
     functions: int = 0

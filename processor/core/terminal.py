@@ -89,12 +89,20 @@ def _match(response: Response, entries: list[_Entry], ctx: Context) -> None:
             settled.update(_match_uses(response, left, own, ctx, agreeing=agreeing))
     settled.update(_match_places(response, streamed, entries, ctx))
     _match_requests(response, [c for c in streamed if id(c) not in settled], entries, ctx)
-    for entry in entries:
-        if not entry.used:
-            named = listed[entry.item.call_id] if filled(entry.item.call_id) else []
-            twin = next((e for e in named if e.used and content(e.item, ctx.bounds) == content(entry.item, ctx.bounds)), None)
-            entry.used = True
-            entry.call = twin.call if twin else take_final(response, None, entry.place, entry.item, ctx, listed=True)
+    rest = [entry for entry in entries if not entry.used]
+    if not rest:
+        return
+    told = {_told(entry, ctx): entry for entry in reversed(entries) if entry.used and filled(entry.item.call_id)}
+    for entry in rest:
+        twin = told.get(_told(entry, ctx)) if filled(entry.item.call_id) else None
+        entry.used = True
+        entry.call = twin.call if twin else take_final(response, None, entry.place, entry.item, ctx, listed=True)
+        told.setdefault(_told(entry, ctx), entry)
+
+
+def _told(entry: _Entry, ctx: Context) -> str:
+    """What an entry says of its call_id, to be looked up: a list of thousands must not be compared pair by pair."""
+    return repr((entry.item.call_id, content(entry.item, ctx.bounds)))
 
 
 def _match_uses(response: Response, uses: list[Call], own: list[_Entry], ctx: Context, *, agreeing: bool) -> list[int]:
@@ -171,6 +179,8 @@ def _cut_off(response: Response, output: list[Item | None] | None, entries: list
     highest = response.latest.get(response.highest_index)
     if highest is not None:
         cut.append(highest)
+    if response.items and response.items[-1].index is None:  # without an index, the order tells which one was the last
+        cut.append(response.items[-1])
     if output and entries and entries[-1].place == len(output) - 1 and entries[-1].call is not None:
         cut.append(entries[-1].call)
     return cut
