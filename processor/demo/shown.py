@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 WIDE = 110
 """Columns from which the stream and the why find room."""
 
+HEARTBEAT = "-heartbeat"
+"""Ends the key of a shipped stream that only says that it is alive."""
+
 
 class Row(NamedTuple):
     """One decision or dead letter."""
@@ -96,6 +99,15 @@ def closing(terminal: "Console", rows: list[Row], files: list[Path], seconds: fl
         f"\n{len(files)} streams: [green]{outcomes['approved']} calls approved[/], [red]{outcomes['rejected']} rejected[/], "
         f"[yellow]{outcomes['dead letter']} dead letter{'s' * (outcomes['dead letter'] != 1)}[/], in {seconds:.0f} seconds."
     )
+    for stream in sorted(_streams(files) - {row.stream for row in rows}):
+        why = ", and only shows that time goes on while another one is silent" if stream.endswith(HEARTBEAT) else ""
+        terminal.print(f"{plain(stream)} is not in the table: it has no call{why}.", soft_wrap=True)
+
+
+def _streams(files: list[Path]) -> set[str]:
+    """Keys of all records."""
+    records = (record for file in files for record in Archive("demo").read(str(file)))
+    return {(record.key or b"").decode("utf-8", "replace") for record in records}
 
 
 def _shorten(text: str, most: int = 60) -> str:
