@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_type_hints
 from processor.core.limits import TOLERANCES, Bounds
 from processor.values import (
     FLAG,
+    HEADER,
     NAMED,
     SECRET,
     TEXT,
@@ -142,7 +143,7 @@ class Settings:
     ] = "jsonschema-rs"
     formats: Annotated[str, choice("annotation", "assertion"), "Whether `format` in a schema is checked."] = "annotation"
     arguments: Annotated[str, choice("omit", "hash", "include"), "What a rejection says about the arguments."] = "omit"
-    key_header: Annotated[str, TEXT, "Header that names the stream where the record key is null."] = ""
+    key_header: Annotated[str, HEADER, "Header that names the stream where the record key is null."] = ""
     stream_timeout_ms: Annotated[int, duration(), "Silence after which a stream's open calls are rejected."] = 20 * MINUTE
     closed_memory_ms: Annotated[int, duration(0), "How long an ended response stays known."] = 2 * MINUTE
     idle_after_ms: Annotated[int, duration(), "Quiet of a partition, read to its end, after which the wall clock counts."] = (

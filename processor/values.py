@@ -186,6 +186,18 @@ def _text(value: Any) -> str:
     return value
 
 
+HEADER_CHARACTERS = 200
+"""It travels in the metadata of every commit, where room is scarce."""
+
+
+def _header(value: Any) -> str:
+    name = _text(value)
+    if len(name) > HEADER_CHARACTERS or not name.isascii():
+        message = f"must be a header's name of at most {HEADER_CHARACTERS} ASCII characters"
+        raise ValueError(message)
+    return name
+
+
 def _named(value: Any) -> str:
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         message = "must be a text that is not empty"
@@ -231,6 +243,7 @@ def _secret_file(value: Any) -> Secret:
     return secret
 
 
+HEADER = Kind(_header, lambda text: f'"{text}"', f"a header's name of at most {HEADER_CHARACTERS} characters")
 TEXT = Kind(_text, lambda text: f'"{text}"', "a text")
 NAMED = Kind(_named, str, "a text that is not empty")
 TOPIC = Kind(_topic, str, "a topic name")

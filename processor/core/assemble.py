@@ -157,8 +157,8 @@ def _repeated(call: Call | None, uses: Sequence[Call], item: Item, ctx: Context)
     """The use of its call_id of which a final piece tells nothing new: it has no content of its own, or the same."""
     if call is not None and call.call_ids and call.call_ids[0] != item.call_id:
         return None  # announced under another call_id: that one needs its decision (rule 1)
-    if any(use.conflict or use.final is None for use in uses):
-        ctx.tally.late += 1
+    if len(uses) > ctx.bounds.max_calls or any(use.conflict or use.final is None for use in uses):
+        ctx.tally.late += 1  # uses are only ever that many of items that are no function calls
         return uses[0]
     same = next((use for use in uses if _same(use, item, ctx)), None)
     if same is not None:
