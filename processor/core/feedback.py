@@ -30,7 +30,7 @@ def feedback_text(verdict: Verdict) -> str | None:
     if lead is None:
         return None
     if verdict.reason is Reason.ARGUMENTS_SCHEMA and verdict.flaws:
-        schema = verdict.tools[0].schema if len(verdict.tools) == 1 else None
+        schema = verdict.tools[0].schema if len({tool.sha256 for tool in verdict.tools}) == 1 else None
         places = "; ".join(place(flaw, schema) for flaw in verdict.flaws)
         return f"The call was not executed. {lead}: {places}. Correct the arguments and call the tool again."
     detail = f" ({verdict.detail})" if verdict.detail else ""

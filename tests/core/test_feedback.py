@@ -52,6 +52,17 @@ def test_a_missing_member_is_told_once() -> None:
     assert 'tool: at the top: is missing: "a", "b". Correct' in text
 
 
+def test_the_same_schema_twice_is_one() -> None:
+    """`tools = "both"`: where registry and stream have the same schema, what it asks for is said as with one."""
+    tool = Compiler().tool(None, "t", {"properties": {"a": {"type": "null"}}})
+    other = Compiler().tool(None, "t", {"properties": {"a": {"type": "null"}}, "required": ["b"]})
+    flaws = tool.explain({"a": 1})
+    for tools, said in (((tool, tool), "must be of type null"), ((tool, other), "type is not satisfied")):
+        text = feedback_text(Verdict(reason=Reason.ARGUMENTS_SCHEMA, flaws=flaws, tools=tools))
+        assert text is not None
+        assert f"at /a: {said}. Correct" in text
+
+
 def test_missing_members_are_bounded() -> None:
     """However many are missing, an error names a few; and it takes the place of one error among the others."""
     (flaw,) = RustEngine().compile({"required": [f"a{number}" for number in range(3000)]}).flaws({})
