@@ -194,8 +194,9 @@ class Worker:
         began = self._clock.monotonic()
         self.state = "takeover"
         self._fault = None
-        await self._source.confirm()
         await self._look_at_end()
+        # Right before the producer: nothing may come between the answer and the fencing.
+        await self._source.confirm()
         kept, self._kept = self._kept, None
         self._last_read = None
         publisher = self._make_publisher(self._where)
@@ -221,8 +222,10 @@ class Worker:
 
     async def _look_at_end(self) -> None:
         """Ask for the end where nothing is fetched, taken over or stopped: the lag must grow while records wait."""
-        with contextlib.suppress(Retryable, Fatal):
-            self.end = await self._reader.end(self._where)
+        # For a gauge only: whatever goes wrong, the old end stays.
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(LAST_PAUSE_SECONDS):
+                self.end = await self._reader.end(self._where)
 
     async def _wait(self, seconds: float) -> None:
         """Sleep until woken, at most so long."""
