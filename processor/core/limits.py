@@ -13,6 +13,9 @@ version is refused by name, never guessed at."""
 METADATA_BYTES = 2_500
 """Bound on the encoded metadata of a commit; the broker's own bound is 4,096 and over it the producer is dead."""
 
+MAX_HEADS = 16
+"""Responses without `response.created` that a commit names one by one; from the next one on any may begin so in a rebuild."""
+
 TOLERANCES = (
     "status_absent",
     "empty_arguments",

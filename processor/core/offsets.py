@@ -41,9 +41,11 @@ class Commit(Struct, frozen=True, kw_only=True):
     """Settings in force at W."""
     switches: tuple[Switch, ...] = ()
     """Later changes of the settings, in order."""
-    head: int = 0
-    """H: first offset of the oldest response still known that began without `response.created`, P where there is none. A
-    rebuild begins nothing without one before it: that would be the rest of a response that began before W and is over by P."""
+    heads: tuple[int, ...] = ()
+    """H: offsets at which responses that are still known began without `response.created`. A rebuild begins none anywhere
+    else: it would be the rest of a response that began before W and is over by P."""
+    heads_from: int = 0
+    """Offset from which on any may begin so, where there are more than MAX_HEADS; else P."""
 
 
 class Foreign(Struct, frozen=True):
@@ -67,7 +69,8 @@ class _Wire(Struct, array_like=True, forbid_unknown_fields=True):
     moves: list[tuple[int, int]]
     bounds: Bounds
     switches: list[tuple[int, int, Bounds]]
-    head: int
+    heads: list[int]
+    heads_from: int
 
 
 class _Head(Struct, array_like=True):
@@ -92,7 +95,8 @@ def encode(commit: Commit) -> str:
         [(offset - at, time - since) for offset, time in commit.moves],
         commit.bounds,
         [(switch.offset - at, switch.watermark - since, switch.bounds) for switch in commit.switches],
-        commit.head - at,
+        [head - at for head in commit.heads],
+        commit.heads_from - at,
     )
     return _encode(wire).decode()
 
@@ -124,13 +128,15 @@ def decode(offset: int, metadata: str | None) -> Commit | Foreign:
         moves=tuple((offset + at, wire.watermark + time) for at, time in wire.moves),
         bounds=wire.bounds,
         switches=tuple(Switch(offset + at, wire.watermark + time, bounds) for at, time, bounds in wire.switches),
-        head=offset + wire.head,
+        heads=tuple(offset + head for head in wire.heads),
+        heads_from=offset + wire.heads_from,
     )
 
 
 def fits(commit: Commit) -> bool:
-    """Whether the metadata has room for it, however far P goes on from here: the digits of P must not push E out later."""
-    return len(encode(replace(commit, position=_HIGHEST_OFFSET, head=_HIGHEST_OFFSET)).encode()) <= limits.METADATA_BYTES
+    """Whether the metadata has room for it, however far P goes on and H fills up from here: neither must push E out later."""
+    most = replace(commit, position=_HIGHEST_OFFSET, heads=(_HIGHEST_OFFSET,) * limits.MAX_HEADS, heads_from=_HIGHEST_OFFSET)
+    return len(encode(most).encode()) <= limits.METADATA_BYTES
 
 
 def trim(commit: Commit) -> Commit:

@@ -63,7 +63,7 @@ class Partition:
         self._responses = Responses(self._streams)
         self._outbox = []
         context.out.clear()
-        context.headless_from = 0
+        context.heads, context.heads_from = frozenset(), 0
         self._resumed, self._script = None, []
         context.watermark = 0
         context.bounds = self._bounds_at_w = self._configured
@@ -74,7 +74,7 @@ class Partition:
         context.bounds = self._bounds_at_w = commit.bounds
         context.watermark = commit.watermark
         context.tally = Tally()
-        context.headless_from = commit.head
+        context.heads, context.heads_from = frozenset(commit.heads), commit.heads_from
         self._resumed = commit
         self._script = offsets.script(commit)
         self._moves, self._switches = commit.moves, commit.switches
@@ -145,9 +145,9 @@ class Partition:
         """W, P, T, E and settings of the state as it is now."""
         if self._resumed is not None:
             return self._resumed
-        commit = offsets.trim(self._commit_at(self._streams.timetable.oldest(), self._context.watermark))
-        self._moves, self._switches, self._bounds_at_w = commit.moves, commit.switches, commit.bounds
-        return commit
+        point = offsets.trim(self._commit_at(self._streams.timetable.oldest(), self._context.watermark))
+        self._moves, self._switches, self._bounds_at_w = point.moves, point.switches, point.bounds
+        return point
 
     def counts(self) -> dict[str, int]:
         """Gauges: keys, open and known responses, waiting requests, open calls, buffered bytes. Walks everything."""
@@ -155,7 +155,7 @@ class Partition:
 
     @property
     def pending_bounds(self) -> bool:
-        """True where new settings wait for room in the metadata (logged by the owner)."""
+        """True where new settings wait for room in the metadata."""
         return not self.rebuilding and self._context.bounds != self._configured
 
     # -- records
@@ -213,8 +213,8 @@ class Partition:
     def _emit(self, record: Record | None, unreadable: Unreadable | None, now_ms: int) -> None:
         """Judge what came out, in order; drop it while the state is only rebuilt."""
         context = self._context
-        self._judge.tally = self.tally
         for candidate in () if self.rebuilding else context.out:
+            self._judge.tally = self.tally
             outgoing = self._judge(candidate, self.topic, self.number, now_ms)
             self.tally.decisions[outgoing.reason] += 1
             self._outbox.append(outgoing)
@@ -263,7 +263,7 @@ class Partition:
         """The state is that at P: everything from here on is published and counted."""
         self._follow(commit.position)
         self._resumed = None
-        self._context.headless_from = 0
+        self._context.heads, self._context.heads_from = frozenset(), 0
         self.position = max(self.position, commit.position)
         self.rebuilding = False
         self._context.tally = self.tally
@@ -284,10 +284,8 @@ class Partition:
         context.bounds = self._configured
         self._streams.adopt(self._configured)
 
-    # -- W
-
     def _commit_at(self, oldest: Known | None, watermark: int) -> Commit:
-        head = self._streams.head()
+        heads, heads_from = self._streams.heads(self.position)
         return Commit(
             offset=oldest.held if oldest is not None else self.position,
             position=self.position,
@@ -295,5 +293,6 @@ class Partition:
             moves=self._moves,
             bounds=self._bounds_at_w,
             switches=self._switches,
-            head=head if head is not None else self.position,
+            heads=heads,
+            heads_from=heads_from,
         )

@@ -72,9 +72,10 @@ class Responses:
             if event.item is None and event.type in _ANNOUNCING:
                 ctx.tally.null_items += 1  # rule 1: ignored, so it begins nothing either
                 return
-            if ctx.offset < ctx.headless_from:
+            if not ctx.headless(stream):
                 return
             known = self.streams.open(stream, None, ctx, headless=True)
+            stream.begun = True
         response = known.open
         if response is None:
             return
@@ -167,10 +168,11 @@ class Responses:
             ctx.tally.late += 1
             self.streams.touch_closed(stream, stream.closed[ident], ctx, terminal=True)
             return
-        elif (ident is None and self.streams.late(stream, ctx, terminal=True)) or ctx.offset < ctx.headless_from:
+        elif (ident is None and self.streams.late(stream, ctx, terminal=True)) or not ctx.headless(stream):
             return
         else:
             known = self.streams.open(stream, ident, ctx, headless=True)
+            stream.begun = True
         claimed = _STATUSES.get(body.status, fact) if body is not None and isinstance(body.status, str) else fact
         self._end(stream, known, body, max(fact, claimed), ctx)  # the worse of type and status: inputs are in that order
 
@@ -211,6 +213,7 @@ class Responses:
 
     def _begin(self, stream: Stream, ident: str | None, event: Event, ctx: Context) -> None:
         known = self.streams.open(stream, ident, ctx)
+        stream.begun = True
         if known.open is not None:
             echo.absorb(known.open, event.response)
             numbers.repeated(known.open, event, ctx.tally)

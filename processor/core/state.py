@@ -143,8 +143,8 @@ class Known:
     """Offset from which it must be rebuilt, and with it W: `first`, or an earlier one that it depends on."""
     held_base: int
     """Watermark before the record there."""
-    headless: bool = False
-    """It began without `response.created`, from an item's event or from a terminal event alone."""
+    head: int | None = None
+    """Offset at which it began without `response.created`, from an item's event or from a terminal event alone."""
     open: Response | None = None
     pending: Pending | None = None
     terminal: bool = False
@@ -180,6 +180,8 @@ class Stream:
     request: Known | None = None
     nameless: int = 0
     """Nameless responses so far."""
+    begun: bool = False
+    """A response began under it: what comes from here on is no rest of one before (only a rebuild asks)."""
 
 
 @dataclass(slots=True)
@@ -193,9 +195,14 @@ class Context:
     """Ms, after this record."""
     base: int = 0
     """Ms, before this record."""
-    headless_from: int = 0
-    """Offset before which nothing begins without `response.created`: while a state is rebuilt, what seems to is the rest of a
-    response that began before W and is gone by P."""
+    heads: frozenset[int] = frozenset()
+    heads_from: int = 0
+    """Where a response may begin without `response.created` (see `offsets.Commit`): live, anywhere."""
+
+    def headless(self, stream: Stream) -> bool:
+        """Whether a response may begin without `response.created` at the record at hand."""
+        return self.offset >= self.heads_from or self.offset in self.heads or stream.begun
+
     offset: int = NO_RECORD
     """Of this record; NO_RECORD in an idle move."""
     record: Any = None

@@ -7,7 +7,7 @@ Owns how something becomes known, stays known and is forgotten (design section 4
 from collections import OrderedDict
 
 from processor.core import echo
-from processor.core.limits import Bounds
+from processor.core.limits import MAX_HEADS, Bounds
 from processor.core.machine import UNFINISHED, Input
 from processor.core.state import Context, Known, Pending, Response, Stream
 from processor.core.terminal import end_unlisted
@@ -88,7 +88,8 @@ class Streams:
             stream.request = None
         if ident is None:
             stream.nameless += 1
-        known = Known(ident or -stream.nameless, first, base, ctx.watermark, held, held_base, headless=headless, open=response)
+        head = ctx.offset if headless else None
+        known = Known(ident or -stream.nameless, first, base, ctx.watermark, held, held_base, head, open=response)
         if headless:
             self.headless[id(known)] = known
         stream.open = known
@@ -111,9 +112,10 @@ class Streams:
         """The first offset, and the watermark before it, of all that is open or known under a key, or of this record."""
         return min([(known.first, known.base) for known in everything(stream)], default=(ctx.offset, ctx.base))
 
-    def head(self) -> int | None:
-        """First offset of the oldest response known that began without `response.created`."""
-        return min([known.first for known in self.headless.values()], default=None)
+    def heads(self, position: int) -> tuple[tuple[int, ...], int]:
+        """Where responses that are known began without `response.created`, and from where on any more did (see `offsets`)."""
+        found = sorted([known.head for known in self.headless.values() if known.head is not None]) if self.headless else []
+        return tuple(found[:MAX_HEADS]), found[MAX_HEADS] if len(found) > MAX_HEADS else position
 
     def renew(self, stream: Stream, ctx: Context) -> None:
         """Any event under its key shows that the open response is alive (rule 20)."""
