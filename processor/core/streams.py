@@ -84,8 +84,9 @@ class Streams:
             first, base = stream.request.first, stream.request.base
             held, held_base = min((held, held_base), (stream.request.held, stream.request.held_base))
             echo.inherit(response, stream.request.pending)
-            self.timetable.drop(stream.request)
-            stream.request = None
+            if not headless:  # in a rebuild it may be left out, so that it must not use the request up
+                self.timetable.drop(stream.request)
+                stream.request = None
         if ident is None:
             stream.nameless += 1
         head = ctx.offset if headless else None

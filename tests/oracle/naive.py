@@ -197,8 +197,10 @@ def turns(state: Log, current: Response, kind: str) -> bool:
 
 
 def start(state: Log, key: str, rid: str | None, event: Event) -> Response:
-    """Open a response at this event; it takes the request that waits under its key."""
-    request, _, since = state.requests.pop(key, (None, 0, event.offset))
+    """Open a response at this event, with what the request that waits under its key said; only a `created` uses it up."""
+    request, _, since = state.requests.get(key, (None, 0, event.offset))
+    if event.data.get("type") == "response.created":
+        state.requests.pop(key, None)
     response = Response(key, rid, since, state.watermark, [event], request)
     state.open[key] = response
     state.responses.append(response)
@@ -267,6 +269,7 @@ def whole_response(state: Log, body: Json, key: str, token: Token, offset: int) 
         hear(state, key, event)
         return
     alone = start(state, key, rid, event)
+    state.requests.pop(key, None)
     alone.last_was_terminal = True
     close(state, alone, ending(event), token)
     if current is not None:
