@@ -23,6 +23,8 @@ from processor.settings import Kafka
 UNSTABLE_OFFSET_COMMIT = 88
 UNSTABLE_PAUSE_SECONDS = 0.005
 """Markers are written within milliseconds."""
+COORDINATOR_PAUSE_SECONDS = 0.1
+"""Making the offsets topic takes a moment longer."""
 UNSTABLE_PATIENCE_SECONDS = 60.0
 """A pending transaction of the partition's own producer is settled before; one that hangs longer is somebody else's."""
 LATEST, EARLIEST = -1, -2
@@ -141,6 +143,11 @@ class Reader:
                 if self._coordinator is None:
                     self._coordinator = await self._admin.find_coordinator(self._group)
                 code, found = await self._ask(partition, self._coordinator)
+            except kafka.GroupCoordinatorNotAvailableError as fault:  # a new cluster makes its offsets topic only when asked
+                if loop.time() >= patience:
+                    raise translate(fault, "Reading the committed offset failed") from fault
+                await asyncio.sleep(COORDINATOR_PAUSE_SECONDS)
+                continue
             except (kafka.KafkaError, OSError, TimeoutError) as fault:
                 self._coordinator = None
                 raise translate(fault, "Reading the committed offset failed") from fault
