@@ -13,7 +13,7 @@ from processor.core.assemble import DECIDABLE, take_final
 from processor.core.events import Item
 from processor.core.machine import TABLE, UNFINISHED, Action, Input, State
 from processor.core.settle import conclude
-from processor.core.state import Call, Context, Response
+from processor.core.state import NO_INDEX, Call, Context, Response
 from processor.core.text import filled, join
 from processor.core.vocabulary import Kind, item_kind
 
@@ -179,7 +179,7 @@ def _cut_off(response: Response, output: list[Item | None] | None, entries: list
     highest = response.latest.get(response.highest_index)
     if highest is not None:
         cut.append(highest)
-    if response.items and response.items[-1].index is None:  # without an index, the order tells which one was the last
+    elif response.items and response.highest_index == NO_INDEX:  # no event had one: the order tells which item was the last
         cut.append(response.items[-1])
     if output and entries and entries[-1].place == len(output) - 1 and entries[-1].call is not None:
         cut.append(entries[-1].call)

@@ -72,7 +72,9 @@ class Reading(Collecting):
             self.decide(use, (*token, place[id(use)]), how)
 
     def _cut_off(self) -> Use | None:
-        """The item with the highest index seen; of several there, the latest (rule 17)."""
+        """The item with the highest index seen; of several there, the latest (rule 17). Where no event had one: the last."""
+        if self.highest_index < 0:
+            return self.uses[-1] if self.uses else None
         return self.last_at.get(self.highest_index)
 
     def _may_rename(self, use: Use, before: list[Use]) -> bool:
