@@ -4,6 +4,7 @@ Owns `conclude`, the one place where a call leaves assembly, and `pass_bound`, w
 """
 
 import hashlib
+from typing import Any
 
 from processor.core.agree import content
 from processor.core.candidate import Candidate
@@ -102,9 +103,14 @@ def candidate(
 def finish_limited(response: Response, call: Call, item: Item) -> None:
     """Take no more than the call_id from the final piece of a limited call: what else comes under it is late too."""
     call.state = TABLE[call.state][Input.FINISHED].state
-    if filled(item.call_id) and item.call_id not in call.call_ids:
-        call.call_ids.append(item.call_id)
-        response.finished.setdefault(item.call_id, [call])
+    name_limited(response, call, item.call_id)
+
+
+def name_limited(response: Response, call: Call, call_id: Any) -> None:
+    """Learn a call_id of a limited call: what else comes under it is late."""
+    if filled(call_id) and call_id not in call.call_ids:
+        call.call_ids.append(call_id)
+        response.finished.setdefault(call_id, [call])
 
 
 def trace(ctx: Context) -> tuple[bytes | None, bytes | None]:

@@ -72,8 +72,10 @@ def _entries(output: list[Item | None] | None, ctx: Context) -> list[_Entry]:
 
 def _match(response: Response, entries: list[_Entry], ctx: Context) -> None:
     """Say of every entry whose it is: by call_id, by place, by what it asks for; else its own."""
-    # Pieces that no event announced are no call's: they end by themselves (rule 5).
-    streamed = [c for c in response.items if c.kind in DECIDABLE and c.state is not State.EARLY and not c.absorbed]
+    # Pieces that nothing named are no call's: they end by themselves (rule 5).
+    streamed = [
+        c for c in response.items if c.kind in DECIDABLE and (c.state is not State.EARLY or c.call_ids) and not c.absorbed
+    ]
     uses: dict[str, list[Call]] = {}
     for call in streamed:
         for call_id in call.call_ids:
