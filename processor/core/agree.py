@@ -65,27 +65,15 @@ def claim_final(call: Call, item: Item, bounds: Bounds) -> int:
 def _claim_names(call: Call, piece: Item, where: str, *, blank: str | None) -> int:
     """Hold type, namespace and name against what was said; `blank` says nothing beside null."""
     kept = 0
-    said = piece.type
-    if said is not None and said not in (blank, call.type):
-        if call.type is None:
-            call.type = said
+    for field in ("type", "namespace", "name"):
+        said, before = getattr(piece, field), getattr(call, field)
+        if said is None or said in (blank, before):
+            continue
+        if before is None:
+            setattr(call, field, said)
             kept += size(said)
         else:
-            _contradict(call, "type", where)
-    said = piece.namespace
-    if said is not None and said not in (blank, call.namespace):
-        if call.namespace is None:
-            call.namespace = said
-            kept += size(said)
-        else:
-            _contradict(call, "namespace", where)
-    said = piece.name
-    if said is not None and said not in (blank, call.name):
-        if call.name is None:
-            call.name = said
-            kept += size(said)
-        else:
-            _contradict(call, "name", where)
+            _contradict(call, field, where)
     return kept
 
 

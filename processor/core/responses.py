@@ -122,11 +122,8 @@ class Responses:
                 return
             end_unlisted(response, Input.RESPONSE_FAILED, ctx)
             self.streams.close(stream, known, terminal=False)
-        if ident is not None and ident in stream.closed:
-            ctx.tally.late += 1
-            self.streams.touch_closed(stream, stream.closed[ident], ctx, terminal=False)
-            return
-        self._begin(stream, ident, event, ctx)
+        if not self._is_late(stream, ident, ctx, terminal=False):
+            self._begin(stream, ident, event, ctx)
 
     def _in_progress(self, stream: Stream, event: Event, ctx: Context) -> None:
         """`response.in_progress` and `response.queued` open nothing and give no name.
@@ -138,10 +135,7 @@ class Responses:
         known = stream.open
         response = known.open if known is not None else None
         if known is None or response is None:
-            if ident is not None and ident in stream.closed:
-                ctx.tally.late += 1
-                self.streams.touch_closed(stream, stream.closed[ident], ctx, terminal=False)
-            else:
+            if not self._is_late(stream, ident, ctx, terminal=False):
                 self.streams.late(stream, ctx, terminal=False)
             return
         self.streams.renew(stream, ctx)
@@ -164,11 +158,11 @@ class Responses:
                 return
             if numbers.repeated(known.open, event, ctx.tally):
                 return
-        elif ident is not None and ident in stream.closed:
-            ctx.tally.late += 1
-            self.streams.touch_closed(stream, stream.closed[ident], ctx, terminal=True)
-            return
-        elif (ident is None and self.streams.late(stream, ctx, terminal=True)) or not ctx.headless(stream):
+        elif (
+            self._is_late(stream, ident, ctx, terminal=True)
+            or (ident is None and self.streams.late(stream, ctx, terminal=True))
+            or not ctx.headless(stream)
+        ):
             return
         else:
             known = self.streams.open(stream, ident, ctx, headless=True)
@@ -200,9 +194,7 @@ class Responses:
             self.streams.renew(stream, ctx)
             self._end(stream, known, body, fact, ctx)
             return
-        if ident is not None and ident in stream.closed:
-            ctx.tally.late += 1
-            self.streams.touch_closed(stream, stream.closed[ident], ctx, terminal=True)
+        if self._is_late(stream, ident, ctx, terminal=True):
             return
         aside, stream.open = stream.open, None
         known = self.streams.open(stream, ident, ctx)
@@ -210,6 +202,14 @@ class Responses:
         if ident is None:
             self.streams.forget(stream, known)
         stream.open = aside
+
+    def _is_late(self, stream: Stream, ident: str | None, ctx: Context, *, terminal: bool) -> bool:
+        """Whether what came names a response that is closed and known: it renews that one, and decides nothing."""
+        if ident is None or ident not in stream.closed:
+            return False
+        ctx.tally.late += 1
+        self.streams.touch_closed(stream, stream.closed[ident], ctx, terminal=terminal)
+        return True
 
     def _begin(self, stream: Stream, ident: str | None, event: Event, ctx: Context) -> None:
         known = self.streams.open(stream, ident, ctx)
