@@ -12,7 +12,8 @@ plain offset commit by a group member is not fenced and could set P back.
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
@@ -119,7 +120,8 @@ class TransactionalPublisher:
 
     fenced = True
 
-    def __init__(self, settings: Settings, partition: TopicPartition) -> None:
+    def __init__(self, settings: Settings, partition: TopicPartition, topics: Mapping[Route, str] | None = None) -> None:
+        """`topics` where others are written to than the settings' outputs."""
         kafka = settings.kafka
         self._partition = partition
         self._group = settings.group
@@ -127,7 +129,7 @@ class TransactionalPublisher:
         self._deadline = kafka.transaction_timeout_ms / 2000
         self._sender = _Sender(
             kafka,
-            topics_of(settings),
+            topics_of(settings) if topics is None else topics,
             partition.partition,
             transactional_id=transactional_id(settings.group, partition),
             transaction_timeout_ms=kafka.transaction_timeout_ms,
@@ -144,15 +146,20 @@ class TransactionalPublisher:
 
     async def publish(self, outgoing: Sequence[Outgoing], commit: Commit) -> None:
         """Publish the records and commit the offset in one transaction. Raises Retryable, Fenced, Poisoned, Fatal."""
+        send = partial(self._sender.send, outgoing) if outgoing else None
+        await self.transact(send, commit.offset, encode(commit))
+
+    async def transact(self, send: Callable[[], Awaitable[None]] | None, offset: int, metadata: str) -> None:
+        """Send in one transaction with the offset. `send` returns when the broker has each record. Raises as `publish`."""
         producer = self._sender._producer
-        offsets = {self._partition: OffsetAndMetadata(commit.offset, encode(commit))}
+        offsets = {self._partition: OffsetAndMetadata(offset, metadata)}
         doing = "The transaction failed"
         try:
             async with asyncio.timeout(self._deadline):
                 await producer.begin_transaction()
                 self._begun = True
-                if outgoing:
-                    await self._sender.send(outgoing)
+                if send is not None:
+                    await send()
                 # Only now: the client commits happily although a record in the transaction was refused.
                 await producer.send_offsets_to_transaction(offsets, self._group)
                 doing = "The commit failed, or its answer was lost"
