@@ -93,7 +93,11 @@ def finished(response: Response, event: Event, ctx: Context) -> bool:
 
 
 def listed(response: Response, output: list[Item | None] | None) -> bool:
-    """Whether every entry of a terminal event is a streamed call with all that it said, or an item that is only counted."""
+    """Whether every entry of a terminal event is a streamed call with all that it said, or an item that is only counted.
+
+    A call that is listed twice is left to `terminal`: the second entry may be another call's, under a wrong id (rule 4).
+    """
+    names = []
     for item in output or ():
         if item is None:
             return False
@@ -112,4 +116,5 @@ def listed(response: Response, output: list[Item | None] | None) -> bool:
             return False
         if call.state is not _DONE and call.state is not _DECIDED:
             return False
-    return True
+        names.append(item.call_id)
+    return len(names) <= 1 or len(set(names)) == len(names)

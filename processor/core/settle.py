@@ -10,7 +10,7 @@ from processor.core.agree import content
 from processor.core.candidate import Candidate
 from processor.core.events import Item
 from processor.core.limits import Bounds
-from processor.core.machine import TABLE, Action, Input
+from processor.core.machine import TABLE, Action, Input, State
 from processor.core.reasons import Reason
 from processor.core.state import NO_RECORD, Call, Context, Response
 from processor.core.text import filled
@@ -26,13 +26,15 @@ def conclude(response: Response, call: Call, fact: Input, ctx: Context) -> None:
     if move.action is Action.COUNT_LATE:
         return
     call.state = move.state
-    if call.absorbed or call.kind is Kind.COUNTED or call.kind is Kind.OUTPUT:
+    if response.tools_clash:
+        call.conflict = call.conflict or "its response echoed two different lists of tools"
+    if call.absorbed or call.kind is Kind.COUNTED or call.kind is Kind.OUTPUT or (call.reused and _is_late(response, call)):
         return
     tolerated = list(call.tolerated)
     if move.action is Action.JUDGE:
         response.released += 1
-    if move.reason is not None or not _is_plain(response, call):
-        fault, detail = _fault(response, call, move.reason, ctx.bounds, tolerated)
+    if move.reason is not None or not _is_plain(call):
+        fault, detail = _fault(call, move.reason, ctx.bounds, tolerated)
     else:
         fault, detail = None, ""
     if response.rotated:
@@ -126,7 +128,14 @@ def trace(ctx: Context) -> tuple[bytes | None, bytes | None]:
     return parent, state
 
 
-def _is_plain(response: Response, call: Call) -> bool:
+def _is_late(response: Response, call: Call) -> bool:
+    """Whether what came first under the call_id that it is published under has no content of its own (rule 9)."""
+    first = next(iter(response.finished.get(call.call_ids[0], ())), call)
+    undecided = first.state is State.DONE
+    return first is not call and (first.conflict != "" or first.final is None or (undecided and response.tools_clash))
+
+
+def _is_plain(call: Call) -> bool:
     """Whether nothing can be wrong with it here: a quick look at the common case, `_fault` would find nothing either."""
     final = call.final
     return (
@@ -136,15 +145,12 @@ def _is_plain(response: Response, call: Call) -> bool:
         and call.listed_status is None
         and not call.conflict
         and not call.reused
-        and not response.tools_clash
         and filled(final.call_id)
         and filled(final.name)
     )
 
 
-def _fault(
-    response: Response, call: Call, ending: Reason | None, bounds: Bounds, tolerated: list[str]
-) -> tuple[Reason | None, str]:
+def _fault(call: Call, ending: Reason | None, bounds: Bounds, tolerated: list[str]) -> tuple[Reason | None, str]:
     """The first reason that holds, in the order of the table (design section 5)."""
     final = call.final
     kind = call.kind if final is None else item_kind(final)
@@ -164,8 +170,6 @@ def _fault(
         return Reason.IDENTITY, "call_id was used before in this response for something else"
     if call.conflict:
         return Reason.CONFLICT, call.conflict
-    if response.tools_clash:
-        return Reason.CONFLICT, "its response echoed two different lists of tools"
     return None, ""
 
 

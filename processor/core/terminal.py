@@ -4,6 +4,7 @@ Owns rule 4 (which entry is which call), rule 17 (what was cut off) and rule 19 
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -32,8 +33,10 @@ def end(response: Response, output: list[Item | None] | None, fact: Input, ctx: 
     A failed response's list is held against its calls all the same: what only the list tells of is rejected too.
     """
     entries = _entries(output, ctx)
+    latest = _latest(response)
     _match(response, entries, ctx)
-    cut = _cut_off(response, output, entries) if fact is Input.CUT_OFF else []
+    last = entries[-1].call if output and entries and entries[-1].place == len(output) - 1 else None
+    cut = [latest, last] if fact is Input.CUT_OFF else []  # rule 17: those two, no others
     if fact is Input.RESPONSE_FAILED:
         ctx.tally.failed_after_release += response.released
     _end_all(response, fact, cut, ctx)
@@ -44,7 +47,7 @@ def end_unlisted(response: Response, fact: Input, ctx: Context) -> None:
     _end_all(response, fact, [], ctx)
 
 
-def _end_all(response: Response, fact: Input, cut: list[Call], ctx: Context) -> None:
+def _end_all(response: Response, fact: Input, cut: Sequence[Call | None], ctx: Context) -> None:
     unfinished: set[str] = set()
     for call in response.items:
         if call.kind not in DECIDABLE:
@@ -53,9 +56,6 @@ def _end_all(response: Response, fact: Input, cut: list[Call], ctx: Context) -> 
         if call.state in UNFINISHED and published is not None:  # rule 3: nothing is decided twice for one call_id
             call.absorbed = published in response.finished or published in unfinished
             unfinished.add(published)
-        elif call.reused and call.state is State.DONE:  # rule 9: what the terminal event contradicted has no content
-            first = next((c for i in call.call_ids for c in response.finished[i]), call)
-            call.absorbed = first is not call and (first.conflict != "" or response.tools_clash)
         own = fact if fact is not Input.CUT_OFF or any(call is c for c in cut) else Input.RELEASED
         conclude(response, call, own, ctx)
 
@@ -123,7 +123,12 @@ def _match_uses(response: Response, uses: list[Call], own: list[_Entry], ctx: Co
 
 
 def _contradicts(use: Call, item: Item, ctx: Context) -> bool:
-    return use.final is None or bool(differences(use, item, ctx.bounds))
+    """Whether an entry says something else than the final piece of a use; earlier pieces are held against that one already."""
+    final = use.final
+    if final is None or (filled(final.call_id) and final.call_id != item.call_id):
+        return True
+    pairs = zip(content(final, ctx.bounds), content(item, ctx.bounds), strict=True)
+    return any(own is not None and listed is not None and own != listed for own, listed in pairs)
 
 
 def _match_places(response: Response, streamed: list[Call], entries: list[_Entry], ctx: Context) -> list[int]:
@@ -175,17 +180,11 @@ def _list(response: Response, call: Call, entry: _Entry, ctx: Context) -> None:
             call.listed_status = entry.item.status
 
 
-def _cut_off(response: Response, output: list[Item | None] | None, entries: list[_Entry]) -> list[Call]:
-    """Rule 17: the item with the highest output index, and the last entry of the terminal list; no others."""
-    cut = []
-    highest = response.latest.get(response.highest_index)
-    if highest is not None:
-        cut.append(highest)
-    elif response.items and response.highest_index == NO_INDEX:  # no event had one: the order tells which item was the last
-        cut.append(response.items[-1])
-    if output and entries and entries[-1].place == len(output) - 1 and entries[-1].call is not None:
-        cut.append(entries[-1].call)
-    return cut
+def _latest(response: Response) -> Call | None:
+    """The item with the highest output index that was streamed; where no event had one, the order tells which was the last."""
+    if response.highest_index == NO_INDEX and response.items:
+        return response.items[-1]
+    return response.latest.get(response.highest_index)
 
 
 def _same_request(call: Call, item: Item, ctx: Context) -> bool:

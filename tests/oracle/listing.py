@@ -28,8 +28,8 @@ def match(uses: Sequence[Use], entries: Sequence[Json], tolerate: Sequence[str])
 def _by_call_id(streamed: list[Use], entries: Sequence[Json], free: list[Json], tolerate: Sequence[str]) -> None:
     for call_id in dict.fromkeys(e["call_id"] for e in entries if e.get("call_id")):
         sharing = [u for u in streamed if call_id in u.ids]
-        # What is finished has the first claim to the entry that agrees with it.
-        for use in [u for u in sharing if u.done is not None]:
+        # What is finished has the first claim to the entry that agrees with it; of a limited call no content is kept.
+        for use in [u for u in sharing if u.done is not None and not u.limited]:
             mine = [e for e in free if e.get("call_id") == call_id]
             agreeing = [e for e in mine if not contradicts(use, e, tolerate)]
             if agreeing:

@@ -186,10 +186,10 @@ def same_entry(use: Use, entry: Json) -> bool:
 
 
 def twin(use: Use, entry: Json) -> bool:
-    """Whether an entry under another call_id has this call's name and arguments."""
+    """Whether an entry under another call_id has this call's name and arguments; placeholders are none (rule 7)."""
     final = use.final or {}
     names = [final.get("name"), next((p["name"] for p in use.before if p.get("name")), None)]
-    texts = [p.get("arguments") for p in use.before if p.get("arguments")] + ["".join(use.deltas)]
+    texts = [p.get("arguments") for p in use.before if p.get("arguments") not in (None, "", "{}")] + ["".join(use.deltas)]
     text = final.get("arguments") if use.final else next((whole(t) for t in texts if t), None)
     return entry.get("name") in [n for n in names if n] and bool(text) and bool(entry.get("arguments") == text)
 

@@ -1,0 +1,88 @@
+"""Where several faults meet in one response: each of these was once read otherwise by the core or by `tests/oracle`."""
+
+from typing import Any
+
+from tests import factories as make
+from tests.core.deciding import ALERTS, LEEDS, PAY, YORK, reasons, weather
+from tests.factories import announced, created, delta, done, terminal
+
+
+def test_only_streamed_items_have_an_order_to_be_cut_off_in() -> None:
+    """Rule 17: where the terminal event alone tells of the items, its last entry was cut off, and no other."""
+    listed: list[Any] = [weather("c1"), weather("c2", YORK)]
+    assert reasons([terminal("incomplete", output=listed)]) == [("c1", "ok"), ("c2", "status")]
+    assert reasons([terminal("incomplete", output=[*listed, make.message()])]) == [("c1", "ok"), ("c2", "ok")]
+    # Streamed without an index: of those the latest was cut off, and the last entry of the list.
+    unplaced = [created(), done(None, weather("c3", '{"city":"Bath"}')), done(None, weather("c4", '{"city":"Hull"}'))]
+    assert reasons([*unplaced, terminal("incomplete", output=listed)]) == [
+        ("c3", "ok"),
+        ("c4", "status"),
+        ("c1", "ok"),
+        ("c2", "status"),
+    ]
+
+
+def test_two_lists_of_tools_leave_a_call_id_without_content() -> None:
+    """Rules 9 and 10: what comes under a call_id that was rejected because two lists of tools were echoed is late."""
+    clash = [created(tools=[ALERTS]), {"type": "response.in_progress", "response": make.response(tools=[PAY])}]
+    events = [*clash, done(0, weather("c1")), done(1, weather("c1", YORK)), terminal(output=None)]
+    for release in ("item", "response"):
+        assert reasons(events, release=release) == [("c1", "conflict")]
+
+
+def test_two_lists_of_tools_come_too_late_for_a_call_that_is_decided() -> None:
+    """Rules 4, 9 and 10: a call that was not rejected for `conflict` keeps its content: a surplus entry is `identity`."""
+    listed = [weather("c1"), weather("c1", YORK)]
+    events = [created(tools=[ALERTS]), done(0, weather("c1")), terminal(output=listed, tools=[PAY])]
+    assert reasons(events, release="item") == [("c1", "ok"), ("c1", "identity")]
+    assert reasons(events) == [("c1", "conflict")]
+
+
+def test_two_items_under_one_id_that_end_under_others() -> None:
+    """Rules 1, 3, 6 and 9: both are in conflict under their first call_id, and it is decided once."""
+    events = [created(), announced(0, weather("c1")), announced(1, weather("c1"))]
+    ends = [done(0, weather("c2")), done(1, weather("c3", YORK)), terminal(output=None)]
+    for release in ("item", "response"):
+        assert reasons([*events, *ends], release=release) == [("c1", "conflict")]
+
+
+def test_a_call_listed_twice_may_be_another_that_was_renamed() -> None:
+    """Rule 4: a second entry with the same content is another call's where that has its name and arguments, and no entry."""
+    twice = terminal(output=[weather("c1"), weather("c1")])
+    assert reasons([created(), done(0, weather("c1")), done(1, weather("c2")), twice]) == [("c1", "ok"), ("c2", "conflict")]
+    assert reasons([created(), done(0, weather("c1")), done(1, weather("c2", YORK)), twice]) == [("c1", "ok"), ("c2", "ok")]
+    nameless = [created(), announced(0, weather(), call_id=None), delta(0, LEEDS), done(None, weather("c1"))]
+    assert reasons([*nameless, twice]) == [("c1", "ok")]
+
+
+def test_an_entry_agrees_with_a_final_piece() -> None:
+    """Rules 4 and 7: an entry is of the use whose final piece it agrees with, also where an earlier piece contradicted that."""
+    events = [
+        created(),
+        announced(0, weather("c1")),
+        announced(1, weather("c1", name="pay_invoice")),
+        done(None, weather("c1")),
+    ]
+    bare = {**make.function_call(None, "pay_invoice", "{}")}
+    assert reasons([*events, terminal(output=[weather("c1"), bare])]) == [("c1", "conflict"), (None, "identity")]
+
+
+def test_a_limited_call_takes_no_entry_from_a_finished_one() -> None:
+    """Rules 4 and 18: the final piece of a limited call is late, so that the entry with its content is the finished call's."""
+    events = [created(), announced(1, weather("c2")), done(0, weather("c1")), delta(1, " " * 40), done(1, weather("c1"))]
+    listed = terminal(output=[weather("c1"), weather("c2")])
+    assert reasons([*events, listed], max_argument_bytes=20) == [("c2", "limit"), ("c1", "ok")]
+
+
+def test_a_placeholder_names_no_request() -> None:
+    """Rules 4 and 7: an open call without a call_id is known again by its arguments; before the final piece `"{}"` is none."""
+    empty = weather("", "{}", name="list_alerts")
+    events = [created(), announced(0, empty), make.arguments_done(0, "{}")]
+    listed = terminal(output=[{**empty, "call_id": "c1"}])
+    assert reasons([*events, listed]) == [("", "status"), ("c1", "ok")]
+    assert reasons([*events, delta(0, "{}"), listed]) == [("c1", "ok")]
+
+
+def test_a_journal_that_uses_a_call_id_twice() -> None:
+    """Rules 9 and 30: another call under a call_id of its journal is `identity`; nothing in a journal is in conflict."""
+    assert reasons([[weather("c1"), weather("c1", YORK), weather("c1")]]) == [("c1", "ok"), ("c1", "identity")]
