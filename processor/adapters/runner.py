@@ -166,7 +166,8 @@ class Runner:
         """Hand a changed assignment on. Called from inside the group's callbacks: it only notes."""
         owned = self._source.owned
         for number in owned:
-            if number not in self._workers and self._group is not None:
+            # A member that stops may still be given partitions, by another that leaves: nobody would end their workers.
+            if number not in self._workers and self._group is not None and not self._stopped.is_set():
                 self._workers[number] = worker = Worker(
                     number,
                     self._settings,

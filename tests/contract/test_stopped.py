@@ -1,4 +1,4 @@
-"""A partition that stands still, on a real broker: what is said, and that its lag grows while records wait."""
+"""A partition or a member that stands still, on a real broker: what is said, that lag grows meanwhile, that a stop ends."""
 
 import asyncio
 import json
@@ -123,3 +123,43 @@ def test_a_takeover_that_fails_shows_its_lag(bootstrap: str, make_topic: MakeTop
             await running
 
     asyncio.run(work())
+
+
+class Late(Lines):
+    """A log at whose first word of a stop the group's callback brings one partition more."""
+
+    runner: Runner
+
+    def info(self, event: str, **fields: Any) -> None:
+        """Keep it; in a stop, wait until the workers were told."""
+        super().info(event, **fields)
+        if event == "stopping":
+            asyncio.get_running_loop().call_soon(self.bring)
+
+    def bring(self) -> None:
+        """Do what the callback does when an assignment brings partitions 0 and 1."""
+        source = self.runner._source
+        source._generation += 1
+        source.owned = dict.fromkeys((0, 1), source._generation)
+        source._on_change()
+
+
+def test_an_assignment_that_comes_into_a_stop_does_not_hold_it_up(bootstrap: str, make_topic: MakeTopic) -> None:
+    """Section 7, stop: another member leaves at the same moment, and its partitions come to one that is on its way out."""
+    settings = make_settings(bootstrap, make_topic, partitions=2)
+    core, log = app.Core(settings, EMPTY), Late()
+    log.runner = runner = Runner(settings, core.partition, log)
+    other = Runner(settings, core.partition, Lines())
+
+    async def work() -> None:
+        async with asyncio.timeout(120), asyncio.TaskGroup() as group:
+            group.create_task(other.run())
+            await until(other, "state", "live")
+            group.create_task(runner.run())
+            while not (len(runner._workers) == 1 and runner.status()["ready"]):
+                await asyncio.sleep(0.02)
+            runner.stop()
+            other.stop()
+
+    asyncio.run(work())
+    assert len(runner._workers) == 1, "nobody would have ended the worker of the second partition"
