@@ -35,8 +35,7 @@ def end(response: Response, output: list[Item | None] | None, fact: Input, ctx: 
     entries = _entries(output, ctx)
     latest = _latest(response)
     _match(response, entries, ctx)
-    last = entries[-1].call if output and entries and entries[-1].place == len(output) - 1 else None
-    cut = [latest, last] if fact is Input.CUT_OFF else []  # rule 17: those two, no others
+    cut = [latest, *_last_listed(output, entries, ctx)] if fact is Input.CUT_OFF else []  # rule 17: those two, no others
     if fact is Input.RESPONSE_FAILED:
         ctx.tally.failed_after_release += response.released
     _end_all(response, fact, cut, ctx)
@@ -185,6 +184,17 @@ def _latest(response: Response) -> Call | None:
     if response.highest_index == NO_INDEX and response.items:
         return response.items[-1]
     return response.latest.get(response.highest_index)
+
+
+def _last_listed(output: list[Item | None] | None, entries: list[_Entry], ctx: Context) -> list[Call | None]:
+    """Whose the last entry of the list is; a call that is listed twice is cut off by its second entry too."""
+    if not output or not entries or entries[-1].place < len(output) - 1:
+        return []
+    last = entries[-1]
+    if not filled(last.item.call_id):
+        return [last.call]
+    alike = [entry for entry in entries if entry.item.call_id == last.item.call_id]
+    return [entry.call for entry in alike if content(entry.item, ctx.bounds) == content(last.item, ctx.bounds)]
 
 
 def _same_request(call: Call, item: Item, ctx: Context) -> bool:

@@ -86,3 +86,11 @@ def test_a_placeholder_names_no_request() -> None:
 def test_a_journal_that_uses_a_call_id_twice() -> None:
     """Rules 9 and 30: another call under a call_id of its journal is `identity`; nothing in a journal is in conflict."""
     assert reasons([[weather("c1"), weather("c1", YORK), weather("c1")]]) == [("c1", "ok"), ("c1", "identity")]
+
+
+def test_a_call_that_is_listed_twice_is_cut_off_by_its_last_entry() -> None:
+    """Rules 3, 8 and 17: the last entry repeats a finished call, also where an open item with its call_id takes that entry."""
+    events = [created(), done(0, weather("c1")), announced(1, weather("c1"))]
+    listed = [weather("c1"), weather("c2", YORK), weather("c1")]
+    assert reasons([*events, terminal("incomplete", output=listed)]) == [("c1", "status"), ("c2", "ok")]
+    assert reasons([terminal("incomplete", output=listed)]) == [("c1", "status"), ("c2", "ok")]
