@@ -157,7 +157,8 @@ def _repeated(call: Call | None, uses: Sequence[Call], item: Item, ctx: Context)
     """The use of its call_id of which a final piece tells nothing new: it has no content of its own, or the same."""
     if call is not None and call.call_ids and call.call_ids[0] != item.call_id:
         return None  # announced under another call_id: that one needs its decision (rule 1)
-    if len(uses) > ctx.bounds.max_calls or any(use.conflict or use.final is None for use in uses):
+    void = bool(uses) and filled(item.call_id) and (uses[0].conflict != "" or uses[0].final is None)  # rule 9: the first one
+    if void or len(uses) > ctx.bounds.max_calls:
         ctx.tally.late += 1  # uses are only ever that many of items that are no function calls
         return uses[0]
     same = next((use for use in uses if _same(use, item, ctx)), None)
@@ -226,7 +227,7 @@ def _target(response: Response, event: Event, fact: Input, ctx: Context) -> Call
             older = _open_at(response, index)
             call = older[-1] if older else None
     if call is None or call.kind not in DECIDABLE or call.state is State.LIMITED:
-        if call is not None and call.state is State.LIMITED:
+        if call is not None and call.state is State.LIMITED and fact is Input.ARGUMENTS_GIVEN:
             settle.name_limited(response, call, event.call_id)
         ctx.tally.late += 1
         return None

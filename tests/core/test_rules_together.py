@@ -94,3 +94,28 @@ def test_a_call_that_is_listed_twice_is_cut_off_by_its_last_entry() -> None:
     listed = [weather("c1"), weather("c2", YORK), weather("c1")]
     assert reasons([*events, terminal("incomplete", output=listed)]) == [("c1", "status"), ("c2", "ok")]
     assert reasons([terminal("incomplete", output=listed)]) == [("c1", "status"), ("c2", "ok")]
+
+
+def test_only_the_first_use_of_a_call_id_can_leave_it_without_content() -> None:
+    """Rules 4 and 9: a second use is `identity` also where its pieces disagree, and what comes after it is not late."""
+    events = [created(), delta(1, YORK), done(0, weather("c1")), done(1, weather("c1", "{ }"))]
+    assert reasons([*events, terminal(output=None)]) == [("c1", "identity"), ("c1", "ok")]
+    third = done(2, weather("c1", "[]"))
+    assert reasons([*events, third, terminal(output=None)]) == [("c1", "identity"), ("c1", "ok"), ("c1", "identity")]
+    listed = [weather("c1"), weather("c1", "{ }"), weather("c1", "[]")]
+    assert reasons([*events, terminal(output=listed)]) == [("c1", "identity"), ("c1", "ok"), ("c1", "identity")]
+
+
+def test_items_without_a_call_id_are_not_told_apart_by_one() -> None:
+    """Rules 7 and 9: without a call_id a call is `identity`, not `conflict`; another one at its index does not repeat it."""
+    events = [created(), delta(0, YORK), done(0, weather(None)), done(0, weather(None)), done(0, weather(None, "[]"))]
+    assert reasons([*events, terminal(output=None)]) == [(None, "identity"), (None, "identity")]
+
+
+def test_a_delta_names_no_call_id() -> None:
+    """Rules 2 and 18: a call_id in a delta says nothing, also not of a limited call."""
+    events = [created(), announced(0, weather("c1")), delta(0, " " * 40), {**delta(0, "x"), "call_id": "c2"}]
+    assert reasons([*events, terminal(output=[weather("c2", "{}")])], max_argument_bytes=20) == [
+        ("c1", "limit"),
+        ("c2", "arguments_schema"),
+    ]

@@ -156,8 +156,10 @@ class Collecting(ABC):
             earlier = [u for u in earlier if use.call_id in u.claims and not u.silent]
         else:
             earlier = [u for u in earlier if u.index == use.index and not u.ids]
-        void = any(u.limited or disagree(u, self.bounds.tolerate) for u in earlier)
-        return next((u for u in earlier if void or u.content() == use.content()), None)
+        first = min(earlier, key=lambda u: u.done_at, default=None)
+        if first is not None and use.call_id and (first.limited or disagree(first, self.bounds.tolerate)):
+            return first
+        return next((u for u in earlier if u.content() == use.content()), None)
 
     def count(self, use: Use, token: Token) -> None:
         """Count calls: whatever was announced as one, or ends as one."""
