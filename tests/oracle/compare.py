@@ -6,7 +6,7 @@ fall at the right record.
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from processor.core.candidate import Candidate
@@ -25,6 +25,17 @@ from tests.oracle.verdict import Toolset, judge
 NOW_MS = 1_800_000_000_000
 MANY = 6
 """From here on only the decisions that the other side does not have are shown."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One log, read by both."""
+
+    alike: bool
+    """They made the same decisions at the same records, in the same order."""
+    streams: int
+    """Responses of which more than one event was read."""
+    decisions: int
 
 
 def bounds_of(case: Case) -> Bounds:
@@ -120,12 +131,20 @@ def oracle_decisions(case: Case) -> list[Decision]:
     return naive.decide(case.log, case.settings, case.toolset, case.idle, archive_ends=True)
 
 
-def differs(case: Case, judge: Judge | None = None) -> bool:
-    """Whether core and oracle decide otherwise; a core that raises differs from everything."""
+def hold(case: Case, judge: Judge | None = None) -> Outcome:
+    """Hold the core against the oracle on one log; a core that raises differs from everything."""
+    read = naive.read_log(case.log, case.settings, case.toolset, case.idle, archive_ends=True)
+    expected = naive.decisions(read)
     try:
-        return core_decisions(case, judge or NaiveJudge(case.toolset, bounds_of(case))) != oracle_decisions(case)
+        alike = core_decisions(case, judge or NaiveJudge(case.toolset, bounds_of(case))) == expected
     except Exception:  # noqa: BLE001 - any exception of the core is a difference, whatever it is
-        return True
+        alike = False
+    return Outcome(alike, sum(len(response.events) > 1 for response in read.responses), len(expected))
+
+
+def differs(case: Case, judge: Judge | None = None) -> bool:
+    """Whether core and oracle decide otherwise."""
+    return not hold(case, judge).alike
 
 
 def shrink(case: Case) -> Case:

@@ -24,7 +24,24 @@ def decide(
     *,
     archive_ends: bool = False,
 ) -> list[Decision]:
-    """Every decision and dead letter of a partition, in order.
+    """Every decision and dead letter of a partition, in order; the arguments are those of `read_log`."""
+    return decisions(read_log(log, settings, toolset, idle, archive_ends=archive_ends))
+
+
+def decisions(state: Log) -> list[Decision]:
+    """What was decided on a log, in order."""
+    return [line.decision for line in sorted(state.lines, key=lambda line: line.token)]
+
+
+def read_log(
+    log: Sequence[Record],
+    settings: Settings,
+    toolset: Toolset,
+    idle: Sequence[tuple[int, int]] = (),
+    *,
+    archive_ends: bool = False,
+) -> Log:
+    """Read a whole log.
 
     `idle`: moves of the watermark by the wall clock, as (place in the log, time in ms), each made before the record there.
     """
@@ -44,7 +61,7 @@ def decide(
             end(response, "timeout", (state.place, 1, response.first_offset))
     for response in state.responses:
         state.lines += verdicts_of(state, response)
-    return [line.decision for line in sorted(state.lines, key=lambda line: line.token)]
+    return state
 
 
 def verdicts_of(state: Log, response: Response) -> list[Sorted]:

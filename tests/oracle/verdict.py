@@ -6,6 +6,7 @@ Uses the standard library's JSON and the `jsonschema` package, never the code un
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import jsonschema
@@ -67,7 +68,7 @@ def judge(
         return "arguments_parse"
     if not isinstance(value, dict):
         return "arguments_schema"
-    fits = all(jsonschema.Draft202012Validator(schema).is_valid(value) for schema in schemas)
+    fits = all(_validator(json.dumps(schema)).is_valid(value) for schema in schemas)
     return "ok" if fits else "arguments_schema"
 
 
@@ -105,11 +106,21 @@ def schemas_of(toolset: Toolset, namespace: Any, name: str, tools: Sequence[Json
 
 def compiles(schema: Any) -> bool:
     """Whether an in-band schema is one (rule 23)."""
+    return _compiles(json.dumps(schema))
+
+
+@lru_cache(maxsize=100)  # the metaschema takes longer than all the rest, and the logs have few schemas
+def _compiles(schema: str) -> bool:
     try:
-        jsonschema.Draft202012Validator.check_schema(schema)
+        jsonschema.Draft202012Validator.check_schema(json.loads(schema))
     except jsonschema.SchemaError:
         return False
     return True
+
+
+@lru_cache(maxsize=100)
+def _validator(schema: str) -> Any:
+    return jsonschema.Draft202012Validator(json.loads(schema))
 
 
 def ijson(text: str) -> Any:
