@@ -227,7 +227,7 @@ def _target(response: Response, event: Event, fact: Input, ctx: Context) -> Call
             older = _open_at(response, index)
             call = older[-1] if older else None
     if call is None or call.kind not in DECIDABLE or call.state is State.LIMITED:
-        if call is not None and call.state is State.LIMITED and fact is Input.ARGUMENTS_GIVEN:
+        if call is not None and call.state is State.LIMITED and fact is Input.ARGUMENTS_GIVEN and not call.call_ids:
             settle.name_limited(response, call, event.call_id)
         ctx.tally.late += 1
         return None

@@ -54,7 +54,7 @@ def pass_bound(response: Response, call: Call, detail: str, ctx: Context) -> Non
         return
     call.state = move.state
     call.deltas, call.arguments, call.final = [], None, None
-    if any(call_id in response.finished for call_id in call.call_ids):
+    if call.call_ids and call.call_ids[0] in published(response):
         call.absorbed = True
         ctx.tally.late += 1
     for call_id in call.call_ids:
@@ -126,6 +126,12 @@ def trace(ctx: Context) -> tuple[bytes | None, bytes | None]:
         elif name == "tracestate":
             state = value
     return parent, state
+
+
+def published(response: Response) -> set[str]:
+    """Ids under which what is finished or limited is decided: an id that only contradicted the first one is none (rule 6)."""
+    uses = [use for uses in response.finished.values() for use in uses if use.call_ids and not use.absorbed]
+    return {use.renamed or use.call_ids[0] for use in uses if not (use.reused and _is_late(response, use))}
 
 
 def _is_late(response: Response, call: Call) -> bool:

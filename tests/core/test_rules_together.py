@@ -119,3 +119,24 @@ def test_a_delta_names_no_call_id() -> None:
         ("c1", "limit"),
         ("c2", "arguments_schema"),
     ]
+
+
+def test_an_open_call_is_decided_though_its_call_id_only_contradicted_another() -> None:
+    """Rules 3 and 6: what never finishes is `status`, unless something is decided under the id that it is published under."""
+    events = [created(), announced(0, weather("c1")), announced(1, weather("c2")), done(1, weather("c1"))]
+    assert reasons([*events, terminal(output=None)]) == [("c1", "status"), ("c2", "conflict")]
+    # Finished, it is late: that c1 is two calls was a contradiction (rule 9).
+    assert reasons([*events, done(0, weather("c1")), terminal(output=None)]) == [("c2", "conflict")]
+    events = [created(), announced(0, weather("c1")), announced(1, weather("c2")), delta(1, " " * 40), done(1, weather("c1"))]
+    assert reasons([*events, terminal(output=None)], max_argument_bytes=20) == [("c2", "limit"), ("c1", "status")]
+    assert reasons([*events, delta(0, " " * 40), terminal(output=None)], max_argument_bytes=20) == [
+        ("c2", "limit"),
+        ("c1", "limit"),
+    ]
+
+
+def test_entries_that_agree_are_given_first() -> None:
+    """Rule 4: a finished call whose pieces gave it two call_ids is listed under the one of its final piece."""
+    events = [created(), announced(0, weather("c1")), make.arguments_done(0, LEEDS, call_id="c2"), done(None, weather("c1"))]
+    listed = [weather("c2", YORK), weather("c1")]
+    assert reasons([*events, terminal(output=listed)]) == [("c1", "conflict"), ("c2", "ok")]

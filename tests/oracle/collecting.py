@@ -172,13 +172,18 @@ class Collecting(ABC):
         if not use.decided:
             use.limited = True
             use.decided = True
-            use.silent = not self._use_up(use)
+            use.silent = bool(use.call_id) and use.call_id in self.published(use)
+            self._use_up(use)
             if not use.silent:
                 self.publish(use, (*token, -1), "limit")
 
-    def _use_up(self, use: Use) -> bool:
-        """Nothing more is said under the ids of a limited call, but what finished under one stands; False: one did."""
+    def _use_up(self, use: Use) -> None:
+        """Nothing more is said under the ids of a limited call, but what finished under one stands."""
         finished = [c for u in self.uses if u is not use and u.final is not None for c in u.claims]
         free = [c for c in use.claims if c not in finished and c not in self.used]
         self.used.update(dict.fromkeys(free, LATE))
-        return set(free) == use.claims
+
+    def published(self, but: Use | None = None) -> set[str | None]:
+        """Ids under which something is or will be decided: nothing else is, where it never finishes (rule 3)."""
+        sure = [u for u in self.uses if u is not but and (u.decided or (u.final is not None and not u.counted_only))]
+        return {u.renamed_to if u.renames else u.call_id for u in sure if not u.silent}

@@ -26,22 +26,26 @@ def match(uses: Sequence[Use], entries: Sequence[Json], tolerate: Sequence[str])
 
 
 def _by_call_id(streamed: list[Use], entries: Sequence[Json], free: list[Json], tolerate: Sequence[str]) -> None:
-    for call_id in dict.fromkeys(e["call_id"] for e in entries if e.get("call_id")):
-        sharing = [u for u in streamed if call_id in u.ids]
-        # What is finished has the first claim to the entry that agrees with it; of a limited call no content is kept.
-        for use in [u for u in sharing if u.done is not None and not u.limited]:
-            mine = [e for e in free if e.get("call_id") == call_id]
-            agreeing = [e for e in mine if not contradicts(use, e, tolerate)]
-            if agreeing:
-                use.entry = agreeing[0]
-                take(free, agreeing[0])
-        for use in sharing:
-            mine = [e for e in free if e.get("call_id") == call_id]
-            if use.entry is None and mine:
-                use.entry = mine[0]
-                take(free, mine[0])
-            elif use.entry is None:
-                use.spoiled = True
+    listed = dict.fromkeys(e["call_id"] for e in entries if e.get("call_id"))
+    sharing = [(call_id, u) for call_id in listed for u in streamed if call_id in u.ids]
+    # What is finished has the first claim to the entry that agrees with it; of a limited call no content is kept.
+    for call_id, use in [(c, u) for c, u in sharing if u.done is not None and not u.limited]:
+        mine = [e for e in free if e.get("call_id") == call_id]
+        agreeing = [e for e in mine if not contradicts(use, e, tolerate)]
+        if use.entry is None and agreeing:
+            use.entry = agreeing[0]
+            take(free, agreeing[0])
+    without: list[Use] = []
+    for call_id, use in sharing:
+        mine = [e for e in free if e.get("call_id") == call_id]
+        if use.entry is not None or any(u is use for u in without):
+            continue
+        if mine:
+            use.entry = mine[0]
+            take(free, mine[0])
+        else:
+            without.append(use)
+            use.spoiled = True
 
 
 def _by_place(streamed: list[Use], entries: Sequence[Json], free: list[Json]) -> None:

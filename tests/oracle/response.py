@@ -66,7 +66,7 @@ class Reading(Collecting):
         for use in sorted(self.uses, key=lambda u: (u.final is None, u.done is None, u.done_at, place[id(u)])):
             if use.decided:
                 continue
-            if use.final is None and use.call_id and self._decided_elsewhere(use):
+            if use.final is None and use.call_id and use.call_id in self.published(use):
                 self.uses.remove(use)
                 continue
             self.decide(use, (*token, place[id(use)]), how)
@@ -86,11 +86,6 @@ class Reading(Collecting):
             u.renames and u.renamed_to == use.renamed_to for u in before
         )
         return not taken and use.renamed_to not in self.used
-
-    def _decided_elsewhere(self, use: Use) -> bool:
-        ready = [u for u in self.uses if (u.final is not None or u.decided) and u.type not in COUNTED_ONLY]
-        others = [u for u in ready if u is not use and u.claims & use.claims]
-        return bool(others) or any(c in self.used for c in use.claims)
 
     # One verdict.
 
@@ -119,7 +114,7 @@ class Reading(Collecting):
         kind = use.type
         earlier = [self.used[c] for c in sorted(use.claims) if c in self.used]
         same = use.final is not None and use.content() in earlier and use.call_id == use.final.get("call_id")
-        if self.used.get(use.call_id or "") == LATE or same:
+        if (self.used.get(use.call_id or "") == LATE and use.final is not None) or same:
             return LATE
         if kind in COUNTED_ONLY and all(t is None or t in COUNTED_ONLY for t in use.types):
             return ""
