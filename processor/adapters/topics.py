@@ -4,7 +4,7 @@ Owns what each topic must be, and says each finding in one sentence. A topic is 
 the client's `alter_configs` resets every setting that it does not name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,9 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class _Topic:
+class Topic:
+    """One topic as it is."""
+
     name: str
     partitions: int
     configs: Mapping[str, str] | None
@@ -69,7 +71,7 @@ def largest_decision(settings: Settings, route: Route, input_bytes: int) -> int:
 async def check(reader: Reader, settings: Settings) -> list[Finding]:
     """Look at the topics; an empty list: all is well. Raises Retryable, Refused."""
     names = settings.topics
-    found = await _describe(reader, names)
+    found = await describe(reader, _names(names))
     findings = [
         Finding(f"Topic `{name}` is missing: `callgate topics`, with the same settings (`--config`, `--set`), makes it.", True)
         for name in _names(names)
@@ -99,7 +101,7 @@ async def require(reader: Reader, settings: Settings) -> list[Finding]:
 async def create(reader: Reader, settings: Settings) -> list[str]:
     """Make the topics that are missing; returns their names. Raises Retryable, Refused, Fatal."""
     names = settings.topics
-    found = await _describe(reader, names)
+    found = await describe(reader, _names(names))
     events = found.get(names.events)
     partitions = events.partitions if events else names.partitions
     input_bytes = events.number("max.message.bytes") if events else BROKER_DEFAULT_BYTES
@@ -137,7 +139,7 @@ def _names(names: Topics) -> tuple[str, ...]:
     return names.events, names.approved, names.rejected, names.dead_letter
 
 
-def _check_input(events: _Topic, settings: Settings) -> list[Finding]:
+def _check_input(events: Topic, settings: Settings) -> list[Finding]:
     name, findings = events.name, []
     needed = settings.stream_timeout_ms + settings.closed_memory_ms
     retention = events.number("retention.ms")
@@ -165,7 +167,7 @@ def _check_input(events: _Topic, settings: Settings) -> list[Finding]:
     return findings
 
 
-def _check_output(topic: _Topic, route: Route, events: _Topic | None, settings: Settings) -> list[Finding]:
+def _check_output(topic: Topic, route: Route, events: Topic | None, settings: Settings) -> list[Finding]:
     findings = []
     if events is not None and topic.partitions != events.partitions:
         findings.append(
@@ -191,9 +193,8 @@ def _check_output(topic: _Topic, route: Route, events: _Topic | None, settings: 
     return findings
 
 
-async def _describe(reader: Reader, names: Topics) -> dict[str, _Topic]:
-    """The topics that are there, with their settings."""
-    wanted = _names(names)
+async def describe(reader: Reader, wanted: Sequence[str]) -> dict[str, Topic]:
+    """The topics that are there, with their settings. Raises Retryable, Refused."""
     doing = "Asking for the topics failed"
     try:
         # The admin client's own call would make a missing topic, where the broker is set to.
@@ -209,7 +210,7 @@ async def _describe(reader: Reader, names: Topics) -> dict[str, _Topic]:
         configs = await _configs(reader, ConfigResourceType.TOPIC, list(there))
     except (kafka.KafkaError, OSError, TimeoutError) as fault:
         raise translate(fault, doing) from fault
-    return {name: _Topic(name, count, configs.get(name)) for name, count in there.items()}
+    return {name: Topic(name, count, configs.get(name)) for name, count in there.items()}
 
 
 async def _configs(reader: Reader, kind: Any, names: list[str]) -> dict[str, dict[str, str]]:

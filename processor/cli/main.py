@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from processor.cli import check, demo, replay, run, schemas, topics
+from processor.cli import check, demo, redrive, replay, run, schemas, topics
 from processor.cli.exits import Exit, report
 
 CODES = "\n".join(f"* `{code.value}` {code.__doc__}" for code in Exit)
@@ -63,6 +63,7 @@ app.command("check", epilog=check.EXAMPLES)(check.check)
 app.command("replay", epilog=replay.EXAMPLES)(replay.replay)
 app.command("run", epilog=run.EXAMPLES)(run.run)
 app.command("topics", epilog=topics.EXAMPLES)(topics.topics)
+app.command("redrive", epilog=redrive.EXAMPLES)(redrive.redrive)
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.add_typer(schemas.app, name="schemas")
 
