@@ -1,4 +1,4 @@
-"""Reads of the broker that the group's consumer cannot do: committed offsets with metadata, ends of a partition.
+"""Questions that the group's consumer cannot ask: committed offsets with metadata, ends of a partition, membership.
 
 Owns OffsetFetch version 7 with `require_stable`: the client stops at version 3, which answers with the old offset while the
 markers of another producer's commit are not written yet, and its `committed()` drops the metadata. It never writes.
@@ -11,12 +11,13 @@ from aiokafka import errors as kafka
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.commit import OffsetFetchRequest
+from aiokafka.protocol.group import HeartbeatRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.protocol.types import Boolean, CompactArray, CompactString, Int16, Int32, Int64, Schema, TaggedFields
 from aiokafka.structs import TopicPartition
 
 from processor.adapters.kafka_client import client_options, patient, translate
-from processor.errors import Fatal, Retryable
+from processor.errors import Fatal, Fenced, Retryable
 from processor.ports import Log
 from processor.settings import Kafka
 
@@ -215,3 +216,19 @@ class Reader:
         except (kafka.KafkaError, OSError, TimeoutError) as fault:
             raise translate(fault, doing) from fault
         return int(offset)
+
+
+async def confirm_membership(coordinator: Any) -> None:
+    """Ask the group's coordinator, through the consumer's own one, whether the member belongs. Raises Fenced, and aiokafka's errors.
+
+    Not by the client's own heartbeat: that one forgets the membership where the generation is an old one. This question waits
+    behind a join on the same connection, so that its generation is old whenever the group has just moved on; the member would
+    then join once more, as somebody else, and the whole group with it, over and over (seen for 20 s).
+    """
+    request = HeartbeatRequest(coordinator.group_id, coordinator.generation, coordinator.member_id)
+    found = kafka.for_code((await coordinator._send_req(request)).error_code)
+    if found in {kafka.IllegalGenerationError, kafka.UnknownMemberIdError}:
+        raise Fenced("The group's coordinator does not confirm the membership.")
+    # In a rebalance that has only begun it is still the owner.
+    if found not in {kafka.NoError, kafka.RebalanceInProgressError}:
+        raise found

@@ -17,8 +17,9 @@ from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from processor.adapters import batches, odd_names
 from processor.adapters.kafka_client import client_options, patient, translate
+from processor.adapters.offset_fetch import confirm_membership
 from processor.core.ports import Record
-from processor.errors import Fatal, Fenced, Poisoned, Retryable
+from processor.errors import Fatal, Poisoned, Retryable
 from processor.settings import Settings
 
 SCAN_SECONDS = 0.1
@@ -168,13 +169,10 @@ class Source:
         """
         if self._consumer is None:
             raise Retryable("The consumer is being made anew.")
-        coordinator = self._consumer._coordinator
         try:
-            alive = await coordinator._do_heartbeat()
+            await confirm_membership(self._consumer._coordinator)
         except FAULTS as fault:
             raise translate(fault, "Asking the group's coordinator failed") from fault
-        if not alive:
-            raise Fenced("The group's coordinator does not confirm the membership.")
 
     # -- reading
 

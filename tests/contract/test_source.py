@@ -257,3 +257,21 @@ def test_a_member_that_was_voted_out_is_not_confirmed(bootstrap: str, make_topic
             await source.confirm()
 
     asyncio.run(with_source(settings, work))
+
+
+def test_the_question_leaves_the_membership_as_it_is(bootstrap: str, make_topic: MakeTopic) -> None:
+    """Section 7: asked with an old generation, the answer is no; the member must not join again as somebody else for that."""
+    settings = make_settings(bootstrap, make_topic)
+
+    async def work(source: Source) -> None:
+        coordinator = source._consumer._coordinator
+        # As where the group moves on while the question waits behind the join on the same connection.
+        coordinator.generation -= 1
+        before = coordinator.generation, coordinator.member_id
+        with pytest.raises(Fenced):
+            await source.confirm()
+        assert (coordinator.generation, coordinator.member_id) == before
+        coordinator.generation += 1
+        await source.confirm()
+
+    asyncio.run(with_source(settings, work))
