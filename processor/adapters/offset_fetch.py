@@ -219,7 +219,7 @@ class Reader:
 
 
 async def confirm_membership(coordinator: Any) -> None:
-    """Ask the group's coordinator, through the consumer's own one, whether the member belongs. Raises Fenced, and aiokafka's errors.
+    """Ask the group's coordinator, by the consumer's own, whether the member belongs. Raises Fenced and aiokafka's errors.
 
     Not by the client's own heartbeat: that one forgets the membership where the generation is an old one. This question waits
     behind a join on the same connection, so that its generation is old whenever the group has just moved on; the member would
