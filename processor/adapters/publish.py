@@ -24,7 +24,7 @@ from processor.adapters.kafka_client import client_options, patient, translate
 from processor.adapters.source import Source
 from processor.core.offsets import Commit, encode
 from processor.core.outgoing import Outgoing, Route
-from processor.errors import Fenced, Retryable
+from processor.errors import Fatal, Fenced, Poisoned, Retryable
 from processor.settings import Kafka, Settings
 
 BATCH_BYTES = 256 << 10
@@ -74,21 +74,31 @@ class _Sender:
         """Send everything and wait until the broker has each record; the first refusal is raised."""
         producer, number, now_ms = self._producer, self._number, int(time.time() * 1000)
         builders: dict[Route, Any] = {}
-        delivered = []
+        delivered, names = [], []
+
+        async def go(route: Route, builder: Any) -> None:
+            names.append(self._topics[route])
+            delivered.append(await producer.send_batch(builder, self._topics[route], partition=number))
+
         for one in outgoing:
             builder = builders.get(one.route)
             if builder is None:
                 builder = builders[one.route] = producer.create_batch()
             if builder.append(timestamp=now_ms, key=one.key, value=one.value, headers=one.headers) is None:
-                delivered.append(await producer.send_batch(builder, self._topics[one.route], partition=number))
+                await go(one.route, builder)
                 builder = builders[one.route] = producer.create_batch()
                 builder.append(timestamp=now_ms, key=one.key, value=one.value, headers=one.headers)
         for route, builder in builders.items():
             builder.close()
-            delivered.append(await producer.send_batch(builder, self._topics[route], partition=number))
+            await go(route, builder)
         # All are waited for before the first failure is raised: a future that nobody reads would be reported as lost.
-        for outcome in await asyncio.gather(*delivered, return_exceptions=True):
+        outcomes = await asyncio.gather(*delivered, return_exceptions=True)
+        for topic, outcome in zip(names, outcomes, strict=True):
             if isinstance(outcome, BaseException):
+                ours = translate(outcome, f"Writing to `{topic}` failed")
+                # What no other try would cure names its topic; the rest is sorted by whoever holds the transaction.
+                if isinstance(ours, Poisoned | Fatal):
+                    raise ours from outcome
                 raise outcome
 
     async def close(self) -> None:
