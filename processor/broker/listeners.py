@@ -33,7 +33,7 @@ class Certificates:
     """Who signs the clients' certificates (listener MTLS)."""
 
 
-def listener_names(certificates: Certificates | None, users: Mapping[str, str]) -> list[str]:
+def listener_names(certificates: Certificates | None, users: Mapping[str, str], *, front: bool = False) -> list[str]:
     """Names of the listeners, the controller's last. PLAINTEXT is always there."""
     names = ["PLAINTEXT"]
     if certificates:
@@ -42,6 +42,8 @@ def listener_names(certificates: Certificates | None, users: Mapping[str, str]) 
         names.append("SASL_PLAINTEXT")
     if certificates and users:
         names.append("SASL_SSL")
+    if front:
+        names.append("FRONT")
     return [*names, "CONTROLLER"]
 
 
@@ -72,15 +74,28 @@ def in_use(port: int) -> bool:
 
 
 def properties(
-    data: Path, ports: Mapping[str, int], certificates: Certificates | None, users: Mapping[str, str]
+    data: Path,
+    ports: Mapping[str, int],
+    certificates: Certificates | None,
+    users: Mapping[str, str],
+    front: int | None = None,
+    role: str | None = None,
 ) -> dict[str, str]:
-    """Everything in server.properties but the caller's own wishes."""
-    return _node(data, ports) | _small() | (_tls(certificates) if certificates else {}) | _sasl(ports, users)
+    """Everything in server.properties but the caller's own wishes.
+
+    `front`: port at which the listener FRONT is advertised. `role`: `broker` or `controller`; None: one node is both.
+    """
+    node = _node(data, ports, front) | (_apart(role, ports) if role else {})
+    return node | _small() | (_tls(certificates) if certificates else {}) | _sasl(ports, users)
 
 
-def _node(data: Path, ports: Mapping[str, int]) -> dict[str, str]:
+def _node(data: Path, ports: Mapping[str, int], front: int | None) -> dict[str, str]:
     """One node that is broker and controller."""
-    protocols = {name: {"CONTROLLER": "PLAINTEXT", "MTLS": "SSL"}.get(name, name) for name in ports}
+    plain = {"CONTROLLER": "PLAINTEXT", "FRONT": "PLAINTEXT", "MTLS": "SSL"}
+    protocols = {name: plain.get(name, name) for name in ports}
+    told = {name: port for name, port in ports.items() if name != "CONTROLLER"}
+    if front is not None:
+        told["FRONT"] = front
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -88,10 +103,19 @@ def _node(data: Path, ports: Mapping[str, int]) -> dict[str, str]:
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "PLAINTEXT",
         "listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items()),
-        "advertised.listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items() if name != "CONTROLLER"),
+        "advertised.listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in told.items()),
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "log.dirs": str(data),
     }
+
+
+def _apart(role: str, ports: Mapping[str, int]) -> dict[str, str]:
+    """What differs where broker and controller are two processes."""
+    found = {"process.roles": role, "controller.quorum.voters": f"2@{HOST}:{ports['CONTROLLER']}"}
+    if role == "controller":
+        listener = f"CONTROLLER://{HOST}:{ports['CONTROLLER']}"
+        return found | {"node.id": "2", "listeners": listener, "advertised.listeners": listener}
+    return found | {"listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items() if name != "CONTROLLER")}
 
 
 def _small() -> dict[str, str]:

@@ -1,15 +1,14 @@
 """One Kafka broker as a child process: start, stop, kill, start again on the same ports and data, and leave nothing behind.
 
-Owns the process and its temporary folder. It never touches a process that it did not start.
+Owns the temporary folder, the ports, and the order in which broker and controller start. It never touches a process that it
+did not start.
 """
 
 import atexit
 import base64
-import contextlib
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import uuid
@@ -21,11 +20,13 @@ from typing import Self
 from processor.broker.errors import BrokerFailed, BrokerUnavailable
 from processor.broker.jars import Note, find_jars, find_tools
 from processor.broker.listeners import HOST, Certificates, free_ports, in_use, listener_names, properties, render
+from processor.broker.node import Node
 from processor.broker.probe import answers
 
-GUARD = Path(__file__).with_name("guard.py")
 LOG_LINES = 12
 ATTEMPTS = 3
+FENCED = (b"Fencing broker 1 ", b"granted an immediate shutdown")
+"""What the controller's log says of a broker that is gone."""
 QUICK = ("-XX:TieredStopAtLevel=1",)
 """Java's first compiler only: a start takes 3.2 instead of 4.8 seconds of processor time."""
 
@@ -35,6 +36,10 @@ class Broker:
 
     Its data lives until `close`: `stop`, `kill` and `restart` keep it, and the ports too. However the process that made it
     ends, the broker ends with it and its folder is removed.
+
+    One node is broker and controller, unless `apart` is asked for: then the controller is a process of its own, which `stop`
+    and `kill` leave running, and a broker that was killed only starts again when the controller has taken its leaderships
+    away. Tests that end a broker in mid-transaction need that (docs/reliability.md says why).
     """
 
     def __init__(
@@ -46,6 +51,8 @@ class Broker:
         certificates: Certificates | None = None,
         users: Mapping[str, str] | None = None,
         quick: bool = False,
+        apart: bool = False,
+        front: int | None = None,
         cpus: str | None = None,
         jvm_flags: Sequence[str] = (),
         note: Note = lambda _: None,
@@ -54,8 +61,10 @@ class Broker:
 
         `port`: of the PLAINTEXT listener, a free one by default. `settings`: Kafka properties above the usual ones.
         `certificates`: adds the listeners SSL and MTLS. `users`: names with passwords, adds SASL_PLAINTEXT (with certificates
-        SASL_SSL too). `quick`: starts with a third less work and serves more slowly, for tests and demos. `cpus`: as
-        `taskset -c` takes them. `note`: told in one line what takes long.
+        SASL_SSL too). `quick`: starts with a third less work and serves more slowly, for tests and demos. `apart`: the
+        controller is a process of its own. `front`: adds the listener FRONT, plain, whose clients are told to come back at
+        this port of loopback: that of a proxy, which then leads to the address of FRONT. `cpus`: as `taskset -c` takes them.
+        `note`: told in one line what takes long.
         """
         self._certificates = certificates
         self._users = dict(users or {})
@@ -65,11 +74,15 @@ class Broker:
         self._cpus = cpus
         self._jvm_flags = (*(QUICK if quick else ()), *jvm_flags)
         self._note = note
-        self._names = listener_names(certificates, self._users)
+        self._front = front
+        self._apart = apart
+        self._names = listener_names(certificates, self._users, front=front is not None)
         self._ports: dict[str, int] = {}
         self._folder: Path | None = None
-        self._guard: subprocess.Popen[str] | None = None
-        self._pid = 0
+        self._node: Node | None = None
+        self._controller: Node | None = None
+        self._said_before = 0
+        """Size of the controller's log at the last start of the broker."""
         self._owner = os.getpid()
         self._java: list[str] = []
 
@@ -81,12 +94,12 @@ class Broker:
     @property
     def pid(self) -> int:
         """Process id of Java, for measuring it; 0 while it does not run."""
-        return self._pid if self.running else 0
+        return self._node.pid if self._node is not None else 0
 
     @property
     def running(self) -> bool:
         """Whether the process is there."""
-        return self._guard is not None and self._guard.poll() is None
+        return self._node is not None and self._node.running
 
     @property
     def log(self) -> Path:
@@ -100,7 +113,7 @@ class Broker:
         return self._folder
 
     def address(self, listener: str) -> str:
-        """`host:port` of a listener: PLAINTEXT, SSL, MTLS, SASL_PLAINTEXT or SASL_SSL. Raises KeyError where it has none."""
+        """`host:port` of a listener: PLAINTEXT, SSL, MTLS, SASL_PLAINTEXT, SASL_SSL or FRONT. Raises KeyError for another."""
         return f"{HOST}:{self._ports[listener]}"
 
     def start(self, *, timeout: float = 60.0) -> Self:
@@ -132,11 +145,13 @@ class Broker:
 
     def stop(self, *, grace: float = 20.0) -> None:
         """Stop in order (SIGTERM), by force after `grace` seconds; data and ports are kept."""
-        self._end("term", grace)
+        if self._node is not None:
+            self._node.end("term", grace)
 
     def kill(self) -> None:
         """SIGKILL, as a crash; data and ports are kept."""
-        self._end("kill", 5.0)
+        if self._node is not None:
+            self._node.end("kill", 5.0)
 
     def restart(self) -> None:
         """Stop in order and start again on the same ports and data."""
@@ -149,7 +164,9 @@ class Broker:
         if os.getpid() != self._owner:
             return
         # The data is thrown away: no need to close it in order.
-        self._end("kill", 5.0)
+        for node in (self._node, self._controller):
+            if node is not None:
+                node.end("kill", 5.0)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
@@ -178,10 +195,18 @@ class Broker:
         self._ports = dict(zip(self._names, free_ports(len(self._names)), strict=True))
         if self._port is not None:
             self._ports["PLAINTEXT"] = self._port
-        wanted = properties(self._home / "data", self._ports, self._certificates, self._users) | self._settings
-        file = self._home / "server.properties"
-        file.touch(mode=0o600)
-        file.write_text(render(wanted))
+        for role in self._roles():
+            data = self._home / ("data" if role == "broker" else "metadata")
+            wanted = properties(data, self._ports, self._certificates, self._users, self._front, role if self._apart else None)
+            file = self._properties(role)
+            file.touch(mode=0o600)
+            file.write_text(render(wanted | self._settings))
+
+    def _roles(self) -> list[str]:
+        return ["controller", "broker"] if self._apart else ["broker"]
+
+    def _properties(self, role: str) -> Path:
+        return self._home / f"{role}.properties"
 
     def _format(self) -> None:
         # One in 64 begins with `-`: as an argument of its own it would be taken for an option.
@@ -192,67 +217,60 @@ class Broker:
             for name, password in self._users.items()
             for part in ("--add-scram", f"{mechanism}=[name={name},password={password}]")
         ]
-        tool = [*QUICK, "kafka.tools.StorageTool", "format"]
-        command = [*self._java, *tool, f"--cluster-id={cluster}", "-c", str(self._home / "server.properties"), *scram]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-        if done.returncode != 0:
-            lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-            raise BrokerFailed("Kafka could not format its storage:\n" + "\n".join(lines[-LOG_LINES:]))
+        for role in self._roles():
+            tool = [*QUICK, "kafka.tools.StorageTool", "format"]
+            command = [*self._java, *tool, f"--cluster-id={cluster}", "-c", str(self._properties(role)), *scram]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+            if done.returncode != 0:
+                lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+                raise BrokerFailed("Kafka could not format its storage:\n" + "\n".join(lines[-LOG_LINES:]))
+
+    def _made(self, role: str) -> Node:
+        log = self.log if role == "broker" else self._home / "controller.log"
+        return Node([*self._java, "kafka.Kafka", str(self._properties(role))], self._home, log)
 
     def _launch(self, timeout: float) -> None:
-        # It may have died by itself.
-        self._end("kill", 0.0)
+        if self._node is not None:
+            # It may have died by itself.
+            self._node.end("kill", 0.0)
         # Else another broker there would answer for ours.
-        taken = [port for port in self._ports.values() if in_use(port)]
-        if taken:
+        standing = self._controller is not None and self._controller.running
+        mine = [port for name, port in self._ports.items() if not (standing and name == "CONTROLLER")]
+        if taken := [port for port in mine if in_use(port)]:
             raise BrokerFailed(f"Port {taken[0]} is already in use.")
+        if self._apart and not standing:
+            self._controller = self._made("controller")
+            self._controller.start()
         deadline = time.monotonic() + timeout
-        command = [*self._java, "kafka.Kafka", str(self._home / "server.properties")]
-        guard = [sys.executable, "-I", "-S", str(GUARD), str(self._home), *command]
-        with self.log.open("a") as log:
-            # A session of its own: Ctrl-C at the terminal is for the parent, which then stops the broker when it is ready to.
-            self._guard = subprocess.Popen(
-                guard,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                cwd=self._home,
-                start_new_session=True,
-            )
-        assert self._guard.stdout is not None  # noqa: S101 - it is a pipe
-        self._pid = int(self._guard.stdout.readline() or 0)
+        if self._apart and self._node is not None:
+            self._await_fencing(deadline)
+        self._node = node = self._made("broker")
+        node.start()
         while not answers(HOST, self._ports["PLAINTEXT"]):
-            if self._guard.poll() is not None:
-                self._end("kill", 0.0)
+            if not node.running:
                 raise BrokerFailed(f"Kafka ended while it was starting:\n{self._last_lines()}")
             if time.monotonic() > deadline:
-                self._end("kill", 5.0)
+                node.end("kill", 5.0)
                 raise BrokerFailed(f"Kafka does not serve after {timeout:.0f} seconds:\n{self._last_lines()}")
             time.sleep(0.05)
 
-    def _end(self, order: str, grace: float) -> None:
-        guard, self._guard = self._guard, None
-        if guard is None:
-            return
-        assert guard.stdin is not None  # noqa: S101 - it is a pipe
-        assert guard.stdout is not None  # noqa: S101 - it is a pipe
-        orders = [order] if order == "kill" else [order, "kill"]
-        for line in orders:
-            with contextlib.suppress(BrokenPipeError, ValueError):
-                guard.stdin.write(f"{line}\n")
-                guard.stdin.flush()
-            try:
-                guard.wait(grace)
-                break
-            except subprocess.TimeoutExpired:
-                grace = 5.0
-        if guard.poll() is None:
-            guard.kill()
-            guard.wait()
-        with contextlib.suppress(BrokenPipeError):
-            guard.stdin.close()
-        guard.stdout.close()
+    def _await_fencing(self, deadline: float) -> None:
+        """Wait until the controller knows that the broker is gone.
+
+        One that comes back sooner acts on the leaderships that it had: its transaction coordinator ends what was pending, and
+        where the controller takes the leaderships away in that moment, Kafka 4.3.1 takes partitions without a leader for
+        deleted ones and leaves their markers out.
+        """
+        controller_log = self._home / "controller.log"
+        while True:
+            with controller_log.open("rb") as file:
+                file.seek(self._said_before)
+                if any(word in file.read() for word in FENCED):
+                    break
+            if time.monotonic() > deadline:
+                raise BrokerFailed("The controller did not notice that the broker was gone.")
+            time.sleep(0.05)
+        self._said_before = controller_log.stat().st_size
 
     def _last_lines(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines()
