@@ -12,7 +12,7 @@ CODE := $(wildcard processor tests benchmarks requirements model fuzz)
 TYPED := $(wildcard processor tests benchmarks fuzz)
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup check test test-core test-kafka demo bench fuzz oracle docs format lock clean
+.PHONY: help setup check test test-core test-kafka demo bench chaos fuzz oracle docs format lock clean
 
 help: ## Explain the targets (this)
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | awk -F'|' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ fuzz: setup ## Fuzz the core guided by coverage (FUZZ_SECONDS=300; installs athe
 
 oracle: setup ## Hold the core against the naive reading on a million streams (an hour; CALLGATE_TEST_ORACLE_N=400000 logs)
 	$(BIN)/python -m tests.oracle
+
+chaos: setup ## Break members, broker and connections at least 200 times under load, and count (half an hour)
+	$(BIN)/python -m tests.chaos
 
 docs: setup ## Draw the generated pages of docs/ again
 	$(BIN)/python -m processor.docs

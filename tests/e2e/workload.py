@@ -77,11 +77,11 @@ class Workload:
     """Values that cannot be read; each is there once."""
 
 
-def make(seed: int, events: int, partitions: int) -> Workload:
-    """Make so many events, about, on so many partitions."""
+def make(seed: int, events: int, partitions: int, prefix: str = "") -> Workload:
+    """Make so many events, about, on so many partitions. `prefix`: of the stream ids, to keep workloads apart."""
     rng = random.Random(seed)
     work = Workload()
-    lanes = [_lane(rng, work, number, events // partitions) for number in range(partitions)]
+    lanes = [_lane(rng, work, number, events // partitions, prefix) for number in range(partitions)]
     for row in range(max(map(len, lanes))):
         for number, lane in enumerate(lanes):
             if row < len(lane):
@@ -92,14 +92,14 @@ def make(seed: int, events: int, partitions: int) -> Workload:
     return work
 
 
-def _lane(rng: random.Random, work: Workload, number: int, events: int) -> list[tuple[bytes, bytes]]:
+def _lane(rng: random.Random, work: Workload, number: int, events: int, prefix: str) -> list[tuple[bytes, bytes]]:
     """One partition's records: streams interleaved, a few records that nobody can read."""
     active: list[tuple[bytes, list[bytes]]] = []
     lane: list[tuple[bytes, bytes]] = []
     streams = 0
     while len(lane) < events or active:
         while len(active) < OPEN_AT_ONCE and len(lane) < events:
-            key = f"conversation-{number}-{streams}"
+            key = f"{prefix}conversation-{number}-{streams}"
             streams += 1
             # A stream that falls silent late would still be open at the end.
             may_fall_silent = (events - len(lane)) * STEP_MS > 2 * STREAM_TIMEOUT_MS
@@ -109,7 +109,7 @@ def _lane(rng: random.Random, work: Workload, number: int, events: int) -> list[
         if not queue:
             active.remove((key_bytes, queue))
         if rng.random() < 0.004:
-            value = f"no event {number} {len(lane)} {{".encode() + bytes([0xFF] if rng.random() < 0.5 else [])
+            value = f"no event {prefix}{number} {len(lane)} {{".encode() + bytes([0xFF] if rng.random() < 0.5 else [])
             work.dead_letters.append(value)
             lane.append((key_bytes, value))
     lane.append((b"clock", b'{"type": "keepalive"}'))

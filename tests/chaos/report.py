@@ -1,0 +1,102 @@
+"""The report of a chaos run, as Markdown, and its place in docs/reliability.md.
+
+Owns the bounds and what a run must reach. It measures nothing.
+"""
+
+import os
+import platform
+import statistics
+import subprocess
+from pathlib import Path
+
+from tests.chaos.arena import SESSION_SECONDS
+from tests.chaos.faults import FAULTS
+from tests.chaos.run import LEAVES, ROLLING, Outcome, Result
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "reliability.md"
+LEAST_COUNTED = 200
+"""Faults that a full run must count."""
+BOUNDS = {
+    LEAVES: 3.0,
+    ROLLING: 3.0,
+    "member killed (SIGKILL)": SESSION_SECONDS + 3.0,
+    "broker restarted": 5.0,
+    "broker killed in mid-transaction": 5.0,
+}
+"""Bounds of the median pause, in seconds: after SIGTERM, after SIGKILL (session time-out and 3 s), from the broker's return."""
+
+
+def failures(result: Result, *, full: bool) -> list[str]:
+    """What the run did not reach; `full`: bounds and number of faults count too."""
+    found = [] if result.verdict is not None and result.verdict.clean else [f"verdict: {result.verdict}"]
+    found += [f"somebody had to be replaced after {text.splitlines()[0]}" for text in result.stuck]
+    if not full:
+        return found
+    if result.counted < LEAST_COUNTED:
+        found.append(f"only {result.counted} faults count")
+    for kind, bound in BOUNDS.items():
+        pauses = _pauses(result, kind)
+        if pauses and statistics.median(pauses) > bound:
+            found.append(f"{kind}: median pause {statistics.median(pauses):.2f} s, bound {bound:.1f} s")
+    return found
+
+
+def render(result: Result, command: str, *, full: bool) -> str:
+    """Make the report."""
+    verdict = result.verdict
+    assert verdict is not None
+    bad = failures(result, full=full)
+    held = " Every bound is held." if full and not bad else ""
+    counts = f"lost {len(verdict.lost)}, twice {len(verdict.twice)}, wrong {len(verdict.wrong)}"
+    read_back = f"{verdict.decided:,} decisions and {verdict.dead_letters:,} dead letters read back"
+    lines = [
+        f"`{command}`, seed {result.seed}, commit {_commit()}, Python {platform.python_version()}, {os.cpu_count()} CPUs:",
+        f"{result.seconds / 60:.0f} minutes, {result.records:,} records of load, {read_back}.",
+        "",
+        f"**{result.counted} faults counted: {counts}.**{held}",
+        "",
+        "| fault | done | counted | pause, median (s) | worst (s) | bound of the median (s) |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for kind in [*FAULTS, ROLLING]:
+        outcomes = [one for one in result.outcomes if one.kind == kind]
+        if outcomes:
+            lines.append(_row(kind, outcomes, _pauses(result, kind)))
+    rolls = [one for one in result.outcomes if one.kind == ROLLING]
+    if rolls:
+        lines += ["", "The rolling restart by partition, 4 members on 4 partitions, one after the other:", ""]
+        lines += ["| partition | restarts | pause, median (s) | worst (s) |", "| ---: | ---: | ---: | ---: |"]
+        for number, pauses in enumerate(zip(*(one.pauses for one in rolls), strict=True)):
+            lines.append(f"| {number} | {len(pauses)} | {statistics.median(pauses):.2f} | {max(pauses):.2f} |")
+    if bad:
+        lines += ["", "Not reached: " + "; ".join(bad) + "."]
+    return "\n".join(lines) + "\n"
+
+
+def _row(kind: str, outcomes: list[Outcome], pauses: list[float]) -> str:
+    median, worst = (f"{statistics.median(pauses):.2f}", f"{max(pauses):.2f}") if pauses else ("", "")
+    bound = f"{BOUNDS[kind]:.1f}" if kind in BOUNDS else ""
+    return f"| {kind} | {len(outcomes)} | {sum(one.counted for one in outcomes)} | {median} | {worst} | {bound} |"
+
+
+def _pauses(result: Result, kind: str) -> list[float]:
+    return [pause for one in result.outcomes if one.kind == kind and one.counted for pause in one.pauses]
+
+
+def _commit() -> str:
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "processor", "tests/chaos", "tests/e2e")
+    return (git("rev-parse", "--short=10", "HEAD") or "unknown") + (" with changes" if changed else "")
+
+
+def put(text: str, name: str, page: Path = PAGE) -> None:
+    """Put a text between its marks in a page, `<!-- NAME -->` and `<!-- /NAME -->`. Raises ValueError where they are not."""
+    whole = page.read_text(encoding="utf-8")
+    before, begin, rest = whole.partition(f"<!-- {name} -->\n")
+    _, end, after = rest.partition(f"<!-- /{name} -->")
+    if not begin or not end:
+        raise ValueError(f"{page} has no place for {name}")
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
