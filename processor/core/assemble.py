@@ -119,9 +119,10 @@ def take_final(
     if repeated is not None:
         if call is not None:
             call.state, call.absorbed, call.deltas = State.DECIDED, True, []
-        if index is not None and not listed and response.latest.get(index) is call:  # the index is closed by what it repeats
-            response.latest[index] = repeated
-            response.highest_index = max(response.highest_index, index)
+        place = index if call is None else call.index
+        if place is not None and not listed and response.latest.get(place) is call:  # the index is closed by what it repeats
+            response.latest[place] = repeated
+            response.highest_index = max(response.highest_index, place)
         return None
     over = False
     if call is None:

@@ -267,7 +267,7 @@ def _ident(body: ResponseBody | None) -> str | None:
 
 def _start_again(response: Response) -> None:
     """Rule 11: an unnumbered stream sent again; what is decided stays known."""
-    decided = [c for c in response.items if c.state in (State.DECIDED, State.LIMITED)]
+    decided = [c for c in response.items if c.state in (State.DECIDED, State.LIMITED) and not c.absorbed]
     for call in decided:
         call.state = State.DECIDED  # nothing that comes now belongs to it
     kept = {id(call) for call in decided}

@@ -140,3 +140,16 @@ def test_entries_that_agree_are_given_first() -> None:
     events = [created(), announced(0, weather("c1")), make.arguments_done(0, LEEDS, call_id="c2"), done(None, weather("c1"))]
     listed = [weather("c2", YORK), weather("c1")]
     assert reasons([*events, terminal(output=listed)]) == [("c1", "conflict"), ("c2", "ok")]
+
+
+def test_a_repeat_is_no_call_of_a_response_that_starts_again() -> None:
+    """Rules 11 and 22: what only repeated a call before an unnumbered stream was sent again has no place before that call."""
+    head = created(parallel_tool_calls=False)
+    events = [head, done(0, weather()), announced(0, weather()), done(0, weather()), head, done(0, weather())]
+    assert reasons([*events, terminal(output=None)]) == [("c1", "ok")]
+
+
+def test_what_a_repeat_without_an_index_closes_is_closed() -> None:
+    """Rules 1, 8 and 17: a `done` without an index closes the index of its item, which is cut off as what it repeats."""
+    events = [created(), done(0, weather()), announced(1, weather()), done(None, weather())]
+    assert reasons([*events, terminal("incomplete", output=None)]) == [("c1", "status")]

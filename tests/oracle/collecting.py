@@ -52,11 +52,11 @@ class Collecting(ABC):
             self.highest_index = max(self.highest_index, index)
         if kind in LIFECYCLE or kind in TERMINAL:
             if data.get("again"):
-                self.uses = [u for u in self.uses if u.decided]
+                self.uses = [u for u in self.uses if u.decided and not u.silent]
                 for use in self.uses:
                     use.before_restart = True
                 self.last_at, self.highest_index = {}, -1
-                self.calls_seen = [u for u in self.calls_seen if u.decided]
+                self.calls_seen = [u for u in self.calls_seen if u.decided and not u.silent]
             self.controls(data.get("response") or {})
         elif kind == "response.output_item.added":
             if data.get("item") is not None:
