@@ -41,10 +41,13 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
     cancelled = False
     while not task.done():
         try:
-            await asyncio.shield(task)
+            # Not `shield`: where the work fails, it would raise that here, and the cancellation would be forgotten.
+            await asyncio.wait([task])
         except asyncio.CancelledError:
             cancelled = True
     if cancelled:
+        if not task.cancelled():
+            task.exception()  # read, or the event loop reports it as lost
         raise asyncio.CancelledError
     return task.result()
 
