@@ -38,9 +38,10 @@ class MakeTopic(Protocol):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs the broker."""
+    """Mark what needs the broker; the simulation has one in memory."""
     for item in items:
-        if NEED_KAFKA & set(getattr(item, "fixturenames", ())):
+        names = set(getattr(item, "fixturenames", ()))
+        if NEED_KAFKA & names and "in_memory" not in names:
             item.add_marker(pytest.mark.kafka)
 
 

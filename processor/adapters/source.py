@@ -258,7 +258,11 @@ class Source:
             return Fetched([], {where.partition: too_large})
         if isinstance(fault, kafka.UnsupportedCodecError):
             raise Fatal(f"{doing}: the library for its compression is not installed ({fault}).") from fault
-        tasks = (self._consumer._coordinator._coordination_task, self._consumer._fetcher.error_future)
+        coordinator = self._consumer._coordinator
+        tasks = [coordinator._coordination_task, self._consumer._fetcher.error_future]
+        # These end at an answer that the client does not expect (even "no coordinator"), and then fail every fetch.
+        helpers = coordinator._heartbeat_task, coordinator._commit_refresh_task
+        tasks += [task for task in helpers if task and task.done() and not task.cancelled() and task.exception()]
         if any(task.done() for task in tasks):
             raise translate(fault, doing) from fault
         ours = translate(fault, doing)

@@ -1,0 +1,66 @@
+"""What seeds have found, each as a plain test: the answers of the broker that brought it about, and nothing else."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from processor.adapters.source import Source
+from processor.errors import Retryable
+from tests.simulation.broker import Broker
+from tests.simulation.clock import virtual_time
+from tests.simulation.log import records
+from tests.simulation.loop import Loop
+from tests.simulation.network import Fate, Network
+from tests.simulation.world import INPUT, SETTINGS
+
+
+def on_broker(work: Callable[[Broker], Awaitable[None]], codes: dict[int, list[int]]) -> None:
+    """Do something on an in-memory broker that gives the first requests of a kind these error codes."""
+    loop = Loop()
+    broker = Broker(loop, random.Random(1))
+    broker.make_topic(INPUT, 1)
+
+    def fate(_: object, request: Any) -> Fate:
+        left = codes.get(request.API_KEY)
+        return Fate(0.0005, 0.0005, code=left.pop(0) if left else 0)
+
+    asyncio.set_event_loop(loop)
+    try:
+        with virtual_time(), Network(broker, fate).installed():
+            loop.run_until_complete(work(broker))
+    finally:
+        asyncio.set_event_loop(None)
+        loop.dispose()
+
+
+@pytest.mark.parametrize(("request_key", "code"), [(9, 15), (9, -1), (12, -1)])
+def test_a_consumer_whose_helpers_have_ended_is_made_anew(request_key: int, code: int) -> None:
+    """Seeds 30, 31, 88: one answer the client does not expect, to a heartbeat or to a look at committed offsets, stops its task.
+
+    Every fetch raises it from then on, while the member stays in the group: no record of its partitions was read again.
+    """
+
+    async def work(broker: Broker) -> None:
+        broker.logs[INPUT, 0].append(records([(b"key", b"value", 1)]), 1)
+        source = Source(SETTINGS, lambda: None)
+        await source.start()
+        with pytest.raises(Retryable):
+            for _ in range(100):
+                await source.fetch(200)
+                await asyncio.sleep(0.1)
+        await source.close()
+        await source.start()
+        while not source.begin(0, source.owned.get(0, 0), 0):
+            await source.fetch(200)
+        found: list[int] = []
+        while not found:
+            fetched = await source.fetch(200)
+            assert not fetched.faults
+            found += [record.offset for _, some, _ in fetched.batches for record in some]
+        assert found == [0]
+        await source.close()
+
+    on_broker(work, {request_key: [code]})

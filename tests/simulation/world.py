@@ -1,0 +1,289 @@
+"""One simulation: members on an in-memory broker, everything that happens to them, and the verdict. All of it from one seed.
+
+Owns the members' lives and the order: faults, then peace until everything is decided, then the checks.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+from contextvars import copy_context
+from dataclasses import replace
+from typing import Any
+
+from processor.adapters.runner import NoHooks, Runner
+from processor.app import Core
+from processor.core.offsets import Commit
+from processor.core.pipeline import Partition
+from processor.errors import Fatal, Retryable
+from processor.settings import Kafka, Settings, Topics
+from tests.simulation import script, verdict
+from tests.simulation.broker import Broker
+from tests.simulation.clock import EPOCH_MS, Clock
+from tests.simulation.group import Place
+from tests.simulation.log import Log, records
+from tests.simulation.loop import PROCESS, Loop, Process
+from tests.simulation.network import Network
+from tests.simulation.transactions import Transaction
+from tests.simulation.trouble import Trouble
+from tests.simulation.verdict import Committed, Violation, essence
+from tests.simulation.watch import Lines, Moves, Watched
+
+INPUT, GROUP = "events", "group"
+PATIENCE_SECONDS = 120.0
+"""Virtual time after the last fault in which everything must be decided."""
+
+SETTINGS = Settings(
+    group=GROUP,
+    topics=Topics(events=INPUT, approved="approved", rejected="rejected", dead_letter="dead-letter"),
+    stream_timeout_ms=script.STREAM_TIMEOUT_MS,
+    closed_memory_ms=script.CLOSED_MEMORY_MS,
+    idle_after_ms=script.IDLE_AFTER_MS,
+    progress_interval_ms=700,
+    shutdown_grace_ms=6_000,
+    kafka=Kafka(
+        bootstrap_servers=("broker:9092",),
+        request_timeout_ms=3_000,
+        session_timeout_ms=2_000,
+        heartbeat_interval_ms=500,
+        rebalance_timeout_ms=3_000,
+        transaction_timeout_ms=2_000,
+        fetch_max_wait_ms=500,
+        metadata_max_age_ms=600_000,
+        max_partition_fetch_bytes=8_000,
+        max_poll_records=12,
+    ),
+)
+
+
+class Machine:
+    """A place where a member runs, one process after the other."""
+
+    def __init__(self, world: "World", name: str) -> None:
+        self.world = world
+        self.name = name
+        self.clock = Clock(world.loop)
+        self.process: Process | None = None
+        self.runner: Runner | None = None
+        self.wanted = True
+        """Whether a process that ends is replaced."""
+        self.incarnations = 0
+        self._tasks: list[Any] = []
+
+    def start(self) -> None:
+        """Start a new process."""
+        self.incarnations += 1
+        self.process = process = Process(f"{self.name}.{self.incarnations}")
+        process.on_death.append(lambda: self._died(process))
+        context = copy_context()
+        context.run(PROCESS.set, process)
+        self._tasks.append(self.world.loop.create_task(self._run(process), context=context))
+
+    async def _run(self, process: Process) -> None:
+        world = self.world
+        lines = Lines(process.name, world.counts, world.say)
+        self.runner = Runner(world.settings, world.make_partition, lines, world.hooks(self), self.clock)
+        try:
+            await self.runner.run()
+        except (Fatal, Retryable) as fault:
+            lines.error("ended", cause=str(fault))
+        except Exception as fault:  # noqa: BLE001 - the verdict is the world's
+            world.surprises.append(fault)
+        self.world.loop.call_soon(process.kill)
+
+    def _died(self, process: Process) -> None:
+        if process is self.process:
+            self.process = self.runner = None
+            if self.wanted:
+                self.world.outside(self.world.rng.uniform(0.05, 1.5), self._again)
+
+    def _again(self) -> None:
+        if self.process is None and self.wanted:
+            self.start()
+
+
+class World:
+    """All of one seed."""
+
+    def __init__(self, seed: int, core: Core, say: Callable[[str], None] | None = None) -> None:
+        """Draw everything; `core` decides, `say` takes a line for each thing that happens."""
+        self.seed = seed
+        self.rng = rng = random.Random(seed)
+        self.core = core
+        self.loop = Loop()
+        self.say = None if say is None else lambda text: say(f"{self.loop.now:8.3f} {text}")
+        self.counts: Counter[str] = Counter()
+        self.settings = replace(SETTINGS, release=rng.choice(("response", "response", "item")))
+        self.settings = SETTINGS
+        self.partitions = rng.choice((1, 1, 2))
+        self.script = script.make(rng, self.partitions)
+        self.broker = Broker(self.loop, random.Random(rng.random()))
+        self.broker.make_topic(INPUT, self.partitions, append_time=self.script.append_time)
+        for name in ("approved", "rejected", "dead-letter"):
+            self.broker.make_topic(name, self.partitions)
+        self.broker.on_end, self.broker.on_commit = self._ended, self._committed
+        self.trouble = Trouble(self, random.Random(rng.random()))
+        self.network = Network(self.broker, self.trouble.fate)
+        self.machines = [Machine(self, f"m{number}") for number in range(rng.choice((1, 2, 2, 3)))]
+        self.moves: dict[Commit, Moves] = {}
+        self.chains: dict[int, list[Committed]] = {number: [] for number in range(self.partitions)}
+        self.surprises: list[Exception] = []
+        """What ended a process and should not."""
+        self._published: dict[int, list[tuple[str, Any]]] = {}
+        self._outside = copy_context()
+
+    # -- what the members are given
+
+    def make_partition(self, topic: str, number: int) -> Partition:
+        """Make what a member decides with."""
+        return Watched(topic, number, self.settings.bounds(), self.core.judge, self.moves)
+
+    def hooks(self, machine: Machine) -> Any:
+        """What looks after the bounds."""
+        return _Bounds(machine)
+
+    def outside(self, seconds: float, work: Callable[[], None]) -> None:
+        """Do something later, that is no process's step."""
+        self.loop.call_later(seconds, work, context=self._outside)
+
+    # -- what the broker tells
+
+    def _ended(self, transaction: Transaction, commit: bool) -> None:
+        if not commit:
+            return
+        found = []
+        for log in transaction.logs:
+            first = log.open.get(transaction.producer)
+            if first is not None:
+                found += [
+                    (verdict.ROUTES[log.topic], essence(verdict.ROUTES[log.topic], value))
+                    for value in _values(log, first, transaction.producer)
+                ]
+        for group in transaction.groups:
+            for place in group.pending.get(transaction.number, {}).values():
+                self._published[place.number] = found
+
+    def _committed(self, where: tuple[str, int], place: Place) -> None:
+        if self.say is not None:
+            self.say(f"commit {where} {place.offset} {place.metadata[:60]}")
+        self.chains[where[1]].append(Committed(place.offset, place.metadata, self._published.pop(place.number, [])))
+
+    # -- the run
+
+    def run(self) -> None:
+        """Run it, and check. Raises Violation."""
+        state = random.getstate()
+        random.seed(self.seed)
+        asyncio.set_event_loop(self.loop)
+        try:
+            with self.network.installed():
+                self.loop.run_until_complete(self._live())
+            self._check()
+        finally:
+            self.say = None
+            random.setstate(state)
+            asyncio.set_event_loop(None)
+            self.loop.dispose()
+
+    async def _live(self) -> None:
+        writing = self.loop.create_task(self._write_all())
+        for machine in self.machines:
+            self.outside(self.rng.uniform(0, 0.3), machine.start)
+        await self.trouble.run()
+        until = self.loop.now + PATIENCE_SECONDS
+        while not self._all_decided():
+            if self.loop.now > until:
+                raise Violation(f"no progress: {self._where()}")
+            self.trouble.tend()
+            await asyncio.sleep(0.25)
+        await writing
+        # What is decided once more, although everything is, shows now.
+        await asyncio.sleep(1.5)
+
+    async def _write_all(self) -> None:
+        for write in self.script.writes:
+            if write.at > self.loop.now:
+                await asyncio.sleep(write.at - self.loop.now)
+            self._write(write)
+
+    def _write(self, write: script.Write) -> None:
+        log, now_ms = self.broker.logs[INPUT, write.number], self.broker.now_ms()
+        batch = [(key, value, now_ms + skew) for key, value, skew in write.records]
+        if not write.transaction:
+            log.append(records(batch), now_ms)
+            return
+        producer, _ = self.broker.transactions.init(None, 0)
+        log.append(records(batch, producer, 0, 0), now_ms)
+        mark = lambda: log.mark(producer, 0, commit=write.transaction == "committed", now_ms=self.broker.now_ms())  # noqa: E731
+        self.outside(write.held, mark)
+
+    def _all_decided(self) -> bool:
+        if self.loop.now <= self.script.ends_at + 0.01:
+            return False
+        work = self.script.work
+        decided = sum(len(each.published) for chain in self.chains.values() for each in chain)
+        if decided < len(work.calls) + len(work.dead_letters):
+            return False
+        for number, chain in self.chains.items():
+            if not chain or verdict.position_of(chain[-1]) < self.broker.logs[INPUT, number].end:
+                return False
+        return True
+
+    def _where(self) -> str:
+        work = self.script.work
+        decided = sum(len(each.published) for chain in self.chains.values() for each in chain)
+        places = [
+            f"{number}: W {chain[-1].offset} P {verdict.position_of(chain[-1])} of {self.broker.logs[INPUT, number].end}"
+            for number, chain in self.chains.items()
+            if chain
+        ]
+        states = [
+            f"{machine.name} {machine.runner.status()['partitions'] if machine.runner is not None else 'ended'}"
+            for machine in self.machines
+        ]
+        return f"{decided} of {len(work.calls) + len(work.dead_letters)} decided; {places}; {states}"
+
+    def _check(self) -> None:
+        if self.surprises:
+            raise Violation(f"a process ended with {self.surprises[0]!r}") from self.surprises[0]
+        outputs: dict[str, list[bytes]] = {"approved": [], "rejected": [], "dead_letter": []}
+        for number, chain in self.chains.items():
+            log = verdict.records(self.broker.logs[INPUT, number])
+            fresh = Partition(INPUT, number, self.settings.bounds(), self.core.judge)
+            verdict.check_chain(number, chain, log, fresh, self.moves)
+            if not self.trouble.clocks_were_wrong:
+                verdict.check_held(number, chain, log, self.script.work)
+            for topic, route in verdict.ROUTES.items():
+                outputs[route] += [one.value for one in verdict.records(self.broker.logs[topic, number])]
+        published = Counter(one for chain in self.chains.values() for each in chain for one in each.published)
+        visible = Counter((route, essence(route, value)) for route, values in outputs.items() for value in values)
+        if published != visible:
+            raise Violation("what a committed reader sees is not what was committed")
+        if not self.trouble.clocks_were_wrong:
+            verdict.check_truth(self.script.work, outputs)
+
+
+class _Bounds(NoHooks):
+    """Holds the bounds of memory, at each batch."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+
+def _values(log: Log, first: int, producer: int) -> list[bytes | None]:
+    """Values that a transaction has written to a partition."""
+    from aiokafka.record.memory_records import MemoryRecords
+
+    data = b"".join(batch.data for batch in log.batches if batch.base >= first and batch.producer == producer)
+    found, memory = [], MemoryRecords(data)
+    while memory.has_next():
+        found += [record.value for record in memory.next_batch()]
+    return found
+
+
+def describe(seed: int) -> str:
+    """The line that brings a seed back."""
+    return f"CALLGATE_TEST_SIMULATION_SEED={seed} python -m pytest tests/simulation"
+
+
+_ = EPOCH_MS
