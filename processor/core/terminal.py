@@ -148,7 +148,10 @@ def _match_places(response: Response, streamed: list[Call], entries: list[_Entry
 
 def _match_requests(response: Response, calls: list[Call], entries: list[_Entry], ctx: Context) -> None:
     """A call listed with its name and arguments under another call_id, or that had none: one decision (rule 4)."""
+    # Function calls that hold something are `max_calls` at most; thousands of others must not be held against each entry.
     for call in calls:
+        if call.kind is not Kind.CALL or (call.final is None and not call.arguments and not call.deltas):
+            continue
         entry = next((e for e in entries if not e.used and filled(e.item.call_id) and _same_request(call, e.item, ctx)), None)
         if entry is None:
             continue

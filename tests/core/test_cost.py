@@ -1,0 +1,126 @@
+"""What a record costs grows with its size and no faster: the largest one must not hold up a partition.
+
+Counted in lines of the core that run, not in seconds: the same on any machine.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from processor import app
+from processor.core.toolsets import EMPTY
+from processor.settings import Settings
+from tests.core.test_redrive import Plain
+
+FEW, TIMES = 500, 4
+"""More than `max_calls`, and that many times as many; work that grows with the square grows sixteenfold."""
+MOST = TIMES * 1.3
+
+Shape = Callable[[int], Sequence[bytes]]
+
+
+def item(**changes: Any) -> dict[str, Any]:
+    """A finished function call."""
+    usual = {"type": "function_call", "id": "i", "call_id": "c", "name": "n", "arguments": '{"a": 1}', "status": "completed"}
+    return usual | changes
+
+
+def events(*those: dict[str, Any]) -> bytes:
+    """Many events in one record."""
+    return b"".join(b"data: %b\n\n" % json.dumps(event).encode() for event in those)
+
+
+def added(index: int, **changes: Any) -> dict[str, Any]:
+    """An announcement."""
+    return {"type": "response.output_item.added", "output_index": index, "item": item(arguments="", **changes)}
+
+
+def done(index: int | None, **changes: Any) -> dict[str, Any]:
+    """A final piece."""
+    place = {} if index is None else {"output_index": index}
+    return {"type": "response.output_item.done", **place, "item": item(**changes)}
+
+
+def delta(index: int) -> dict[str, Any]:
+    """A fragment."""
+    return {"type": "response.function_call_arguments.delta", "output_index": index, "delta": "x"}
+
+
+def completed(*output: dict[str, Any]) -> dict[str, Any]:
+    """The end of a response."""
+    return {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": list(output)}}
+
+
+CUSTOM: dict[str, Any] = {"type": "custom_tool_call", "arguments": None, "input": "x"}
+
+SHAPES: dict[str, Shape] = {
+    "calls that only the list tells of": lambda n: [events(completed(*(item(call_id=f"c{i}") for i in range(n))))],
+    "announced, then listed": lambda n: [
+        events(*(added(i, call_id=f"c{i}") for i in range(n))),
+        events(completed(*(item(call_id=f"c{i}") for i in range(n)))),
+    ],
+    "announced, then listed under other ids": lambda n: [
+        events(*(added(i, call_id=f"c{i}") for i in range(n))),
+        events(completed(*(item(call_id=f"d{i}") for i in range(n)))),
+    ],
+    "finished, then listed under other ids": lambda n: [
+        events(*(done(i, call_id=f"c{i}") for i in range(n))),
+        events(completed(*(item(call_id=f"d{i}") for i in range(n)))),
+    ],
+    "custom calls, then others under other ids": lambda n: [
+        events(*(done(i, call_id=f"c{i}", **CUSTOM) for i in range(n))),
+        events(completed(*(item(call_id=f"d{i}", **CUSTOM) for i in range(n)))),
+    ],
+    "announced at one index": lambda n: [events(*(added(0, call_id=f"c{i}") for i in range(n)))],
+    "finished at one index": lambda n: [events(*(done(0, call_id=f"c{i}") for i in range(n)))],
+    "fragments of what nobody announced": lambda n: [
+        events(*(delta(i) for i in range(n))),
+        events(completed(*(item(call_id=f"c{i}") for i in range(n)))),
+    ],
+    "responses one after the other": lambda n: [
+        events(*({"type": "response.created", "response": {"id": f"r{i}", "status": "in_progress"}} for i in range(n)))
+    ],
+    "a journal": lambda n: [json.dumps([item(call_id=f"c{i}") for i in range(n)]).encode()],
+    "a journal of one call_id": lambda n: [json.dumps([item(arguments=f'{{"a": {i}}}') for i in range(n)]).encode()],
+    "a journal of outputs": lambda n: [
+        json.dumps([item(), *({"type": "function_call_output", "call_id": "c", "output": "x"} for _ in range(n))]).encode()
+    ],
+    "no JSON": lambda n: [b"{" + b'"a":[1],' * n],
+    "objects": lambda n: [b"[" + b"{}," * n + b"{}]"],
+}
+
+
+def work(values: Sequence[bytes]) -> int:
+    """Lines of the core that run while these records are fed and their decisions made."""
+    partition = app.Core(Settings(), EMPTY).partition("t", 0)
+    partition.resume(None, 0)
+    lines = 0
+
+    def count(_frame: FrameType, event: str, _: object) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    def entered(frame: FrameType, _event: str, _: object) -> Any:
+        return count if "processor" in frame.f_code.co_filename else None
+
+    before = sys.gettrace()
+    sys.settrace(entered)
+    try:
+        for offset, value in enumerate(values):
+            partition.feed([Plain(offset, 1, b"key", value)], 1)
+        assert isinstance(partition.take(), list)
+    finally:
+        sys.settrace(before)
+    return lines
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_work_grows_with_the_record(shape: str) -> None:
+    """Issue 6: four times the record, four times the work; a record once took 39 s where its half took 10."""
+    few = work(SHAPES[shape](FEW))
+    assert work(SHAPES[shape](FEW * TIMES)) <= MOST * few
