@@ -7,7 +7,7 @@ import hashlib
 from typing import Any
 
 from processor.core.agree import content
-from processor.core.candidate import AUTO, Candidate
+from processor.core.candidate import Candidate
 from processor.core.events import Item
 from processor.core.limits import Bounds
 from processor.core.machine import TABLE, Action, Input, State
@@ -69,7 +69,7 @@ def candidate(
     response: Response, call: Call, fault: Reason | None, detail: str, tolerated: list[str], ctx: Context
 ) -> Candidate:
     """What the gate gets: the evidence, and assembly's part of the verdict."""
-    final, choices = call.final, response.choices
+    final = call.final
     parent, state = (call.traceparent, call.tracestate) if call.traceparent else trace(ctx)
     call_id = call.renamed or (call.call_ids[0] if call.call_ids else "" if call.blank_call_id else None)
     if call_id and len(call_id) > _LONG_CALL_ID:
@@ -93,7 +93,7 @@ def candidate(
         position=call.position,
         parallel=not response.serial,
         tools=response.tools,
-        tool_choices=AUTO if len(choices) == 1 and AUTO[0] in choices else tuple(choices),
+        tool_choices=tuple(response.choices),
         tolerated=tuple(tolerated),
         salt=salt,
         first_offset=call.first,
