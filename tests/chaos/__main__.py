@@ -10,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.page import put
 from tests.chaos import report
 from tests.chaos.faults import FAULTS
 from tests.chaos.run import chaos
@@ -42,13 +43,11 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         say(f"Seed {options.seed}: {sum(plan.values()) + 4 * rolls} faults. Logs: {folder}")
         result = chaos(folder, options.seed, plan, say, rolls=rolls, per_second=options.per_second)
-    for text in result.stuck:
-        say(f"STUCK {text}\n")
     command = "make chaos" if full else "python -m tests.chaos " + " ".join(sys.argv[1:])
     text = report.render(result, command, full=full)
     say(f"\n{text}\n{result.verdict}")
     if full:
-        report.put(text, "chaos")
+        put(text, "chaos")
     bad = report.failures(result, full=full)
     for line in bad:
         say(f"NOT REACHED {line}")

@@ -1,4 +1,4 @@
-"""The report of a chaos run, as Markdown, and its place in docs/reliability.md.
+"""The report of a chaos run, as Markdown.
 
 Owns the bounds and what a run must reach. It measures nothing.
 """
@@ -6,15 +6,12 @@ Owns the bounds and what a run must reach. It measures nothing.
 import os
 import platform
 import statistics
-import subprocess
-from pathlib import Path
 
+from benchmarks.page import commit_hash
 from tests.chaos.arena import SESSION_SECONDS
 from tests.chaos.faults import FAULTS
 from tests.chaos.run import LEAVES, ROLLING, Outcome, Result
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "reliability.md"
 LEAST_COUNTED = 200
 """Faults that a full run must count."""
 BOUNDS = {
@@ -50,8 +47,9 @@ def render(result: Result, command: str, *, full: bool) -> str:
     held = " Every bound is held." if full and not bad else ""
     counts = f"lost {len(verdict.lost)}, twice {len(verdict.twice)}, wrong {len(verdict.wrong)}"
     read_back = f"{verdict.decided:,} decisions and {verdict.dead_letters:,} dead letters read back"
+    commit = commit_hash("processor", "tests/chaos", "tests/e2e")
     lines = [
-        f"`{command}`, seed {result.seed}, commit {_commit()}, Python {platform.python_version()}, {os.cpu_count()} CPUs:",
+        f"`{command}`, seed {result.seed}, commit {commit}, Python {platform.python_version()}, {os.cpu_count()} CPUs:",
         f"{result.seconds / 60:.0f} minutes, {result.records:,} records of load, {read_back}.",
         "",
         f"**{result.counted} faults counted: {counts}.**{held}",
@@ -82,21 +80,3 @@ def _row(kind: str, outcomes: list[Outcome], pauses: list[float]) -> str:
 
 def _pauses(result: Result, kind: str) -> list[float]:
     return [pause for one in result.outcomes if one.kind == kind and one.counted for pause in one.pauses]
-
-
-def _commit() -> str:
-    def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
-
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", "processor", "tests/chaos", "tests/e2e")
-    return (git("rev-parse", "--short=10", "HEAD") or "unknown") + (" with changes" if changed else "")
-
-
-def put(text: str, name: str, page: Path = PAGE) -> None:
-    """Put a text between its marks in a page, `<!-- NAME -->` and `<!-- /NAME -->`. Raises ValueError where they are not."""
-    whole = page.read_text(encoding="utf-8")
-    before, begin, rest = whole.partition(f"<!-- {name} -->\n")
-    _, end, after = rest.partition(f"<!-- /{name} -->")
-    if not begin or not end:
-        raise ValueError(f"{page} has no place for {name}")
-    page.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")

@@ -39,6 +39,8 @@ class Result:
     outcomes: list[Outcome] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
     """Faults after which not everybody came back by themselves."""
+    last: str = ""
+    """What was done last, for people."""
     verdict: Verdict | None = None
     records: int = 0
     seconds: float = 0.0
@@ -100,10 +102,13 @@ def _one(arena: Arena, result: Result, kind: str, fault: Fault) -> None:
         arena.recover()
     except NeverBack as fault_:
         result.stuck.append(f"{kind}: {fault_}")
+        result.last = f"STUCK {result.stuck[-1]}"
         _rescue(arena)
         return
     pauses = tuple(arena.monitor.pause(number, hit.since) for number in range(PARTITIONS))
     result.outcomes.append(Outcome(kind, hit.landed and amid, pauses, hit.note))
+    missed = "" if hit.landed and amid else f" (does not count: {'it missed' if amid else 'W was at P'})"
+    result.last = f"{kind}: {max(pauses):.1f} s{missed} {hit.note}"
 
 
 def _rescue(arena: Arena) -> None:
@@ -121,7 +126,4 @@ def _line(result: Result, total: int, began: float) -> str:
     seconds = time.monotonic() - began
     done = len(result.outcomes) + len(result.stuck)
     left_over = seconds / max(done, 1) * (total - done)
-    last = result.outcomes[-1] if result.outcomes else None
-    told = f"{last.kind}: {max(last.pauses):.1f} s{'' if last.counted else ' (does not count)'} {last.note}" if last else ""
-    stuck = f", {len(result.stuck)} stuck" if result.stuck else ""
-    return f"[{done:3}/{total}] {seconds / 60:4.1f} min, about {left_over / 60:4.1f} left{stuck}  {told}"
+    return f"[{done:3}/{total}] {seconds / 60:4.1f} min, about {left_over / 60:4.1f} left  {result.last}"
