@@ -85,6 +85,11 @@ class Watched:
         """Its process id."""
         return self._process.pid
 
+    @property
+    def ended(self) -> bool:
+        """Whether it is gone."""
+        return self._process.poll() is not None
+
     def _wait_quiet(self, done: Callable[[], bool], limit_s: float) -> tuple[float, float]:
         """CPU clock and time at the end of the first quiet spell at which `done` is true."""
         samples: deque[tuple[float, float]] = deque()
@@ -104,6 +109,10 @@ class Watched:
             if now > deadline:
                 raise MeasureError(f"it was not done after {limit_s:.0f} s:\n{self.tail()}")
             time.sleep(SAMPLE_S)
+
+    def wait_ready(self, ready: Callable[[], bool]) -> None:
+        """Wait until it is ready and quiet. Raises MeasureError where it ends, or is not ready in time."""
+        self._wait_quiet(ready, SETTLE_S)
 
     def run(self, ready: Callable[[], bool], start: Callable[[], None], done: Callable[[], bool]) -> Usage:
         """Wait until it is ready and quiet, let it begin, wait until it is done and quiet.
