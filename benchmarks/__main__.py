@@ -4,24 +4,16 @@
 """
 
 import argparse
-import contextlib
-import os
 import shlex
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from benchmarks import report, rows, sampling
+from benchmarks import harness, report, rows, sampling
 from benchmarks.measure import MeasureError, Usage
 from benchmarks.stream import Shape
 from benchmarks.workload import Workload, from_reference, make
-from processor.broker.errors import BrokerFailed, BrokerUnavailable
-from processor.broker.server import Broker
-
-HERE = Path(__file__).resolve().parent
 
 
 def arguments() -> argparse.Namespace:
@@ -45,13 +37,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--partitions", type=int, default=4, help="of every topic (default: %(default)s)")
     parser.add_argument("--commit-ms", type=int, default=100, help="commit interval (default: %(default)s)")
     parser.add_argument("--set", action="append", default=[], metavar="K=V", help="a further setting of callgate")
-    parser.add_argument("--core", type=int, default=0, help="processor of the measured process (default: %(default)s)")
-    parser.add_argument("--broker-core", type=int, default=1, help="of broker and harness (default: %(default)s)")
-    parser.add_argument("--bootstrap", help="a broker that is there already (default: one is started, and stopped)")
+    harness.add_options(parser)
     parser.add_argument("--title", help="section of the results to write (default: made of the settings)")
-    parser.add_argument("--out", type=Path, default=HERE / "RESULTS.md", help="(default: %(default)s)")
     parser.add_argument("--profile", action="store_true", help="sample each row with py-spy, and list where the time goes")
-    parser.add_argument("--logs", type=Path, help="keep the rows' logs there")
     options = parser.parse_args()
     known = rows.ROWS | rows.REFERENCE_ROWS
     options.rows = options.rows.split(",")
@@ -63,16 +51,6 @@ def arguments() -> argparse.Namespace:
         if row not in known:
             parser.error(f"no row {row}; there are {', '.join(known)}")
     return options
-
-
-@contextlib.contextmanager
-def broker(options: argparse.Namespace) -> Iterator[str]:
-    """Address of the broker that is used."""
-    if options.bootstrap:
-        yield options.bootstrap
-        return
-    with Broker(heap_mb=1024, cpus=str(options.broker_core), note=print) as started:
-        yield started.bootstrap
 
 
 def workload(options: argparse.Namespace) -> Workload:
@@ -111,33 +89,26 @@ def run(setting: rows.Setting, names: list[str], repeats: int) -> dict[str, list
 
 
 def main() -> int:
-    """Run. 0: every run has a figure; 1: some have none; 2: there is no broker."""
+    """Run. 0: every run has a figure; 1: some have none. Raises SystemExit with 2 where there is no broker."""
     options = arguments()
     made = workload(options)
     print(made.summary(), flush=True)
-    os.sched_setaffinity(0, {options.broker_core})
-    try:
-        with broker(options) as bootstrap, tempfile.TemporaryDirectory(prefix="callgate-bench-") as temporary:
-            folder = options.logs or Path(temporary)
-            folder.mkdir(parents=True, exist_ok=True)
-            setting = rows.Setting(
-                bootstrap=bootstrap,
-                workload=made,
-                partitions=options.partitions,
-                commit_ms=options.commit_ms,
-                core=options.core,
-                folder=folder.resolve(),
-                profile=options.profile,
-                extra=tuple(options.set),
-            )
-            results = run(setting, options.rows, options.repeats)
-            if options.profile:
-                for samples in sorted(folder.glob("*.samples")):
-                    print(f"\n# {samples.stem}\n{sampling.listing(samples)}")
-                return 0
-    except (BrokerFailed, BrokerUnavailable) as error:
-        print(error, file=sys.stderr)
-        return 2
+    with harness.started(options) as (bootstrap, folder):
+        setting = rows.Setting(
+            bootstrap=bootstrap,
+            workload=made,
+            partitions=options.partitions,
+            commit_ms=options.commit_ms,
+            core=options.core,
+            folder=folder,
+            profile=options.profile,
+            extra=tuple(options.set),
+        )
+        results = run(setting, options.rows, options.repeats)
+        if options.profile:
+            for samples in sorted(folder.glob("*.samples")):
+                print(f"\n# {samples.stem}\n{sampling.listing(samples)}")
+            return 0
     title = (
         options.title or f"{len(made.values):,} events, {options.partitions} partitions, commit every {options.commit_ms} ms"
     )

@@ -61,9 +61,11 @@ class Lane:
         """Write this batch's share of records."""
         self.owed += len(batch) / self.options.per
         due, self.owed = int(self.owed), self.owed % 1
-        for record in batch[:due]:
-            key = record.key
-            await self.producer.send(self.options.output, FILLER, key=key, partition=self.source.partition)
+        # Spread over the batch, as the last records of responses are.
+        step = len(batch) // max(due, 1)
+        for record in batch[step // 2 :: max(step, 1)][:due]:
+            value = b"%-400d" % record.offset if self.options.carry else FILLER
+            await self.producer.send(self.options.output, value, key=record.key, partition=self.source.partition)
 
     async def next_batch(self, due: float) -> Batch | None:
         """Wait for the next batch of this transaction; None where it is time to commit."""
@@ -129,6 +131,7 @@ async def main() -> None:
     parser.add_argument("--per", type=float, required=True, help="records read for each one written")
     parser.add_argument("--commit-ms", type=float, default=100)
     parser.add_argument("--backoff-ms", type=int, default=100, help="retry_backoff_ms of the producers")
+    parser.add_argument("--carry", action="store_true", help="write the offset that each record was made of, not filler")
     task = asyncio.ensure_future(forward(parser.parse_args()))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     await asyncio.wait([task])

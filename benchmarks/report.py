@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.measure import Usage
+from benchmarks.page import commit_hash
 
 MEANING = {
     "floor-1": "floor 1: aiokafka `getmany`, records thrown away",
@@ -79,14 +80,20 @@ def machine() -> str:
 
 
 def page(title: str, command: str, workload: str, results: Results, events: int) -> str:
-    """One section of RESULTS.md."""
+    """One section of RESULTS.md: rows against floors."""
+    return frame(title, command, f"Workload: {workload}.", table(results, events))
+
+
+def frame(title: str, command: str, facts: str, body: str) -> str:
+    """One section of RESULTS.md: how, when and where it was made, and what it found."""
+    commit = commit_hash("processor", "benchmarks")
     return f"""## {title}
 
-Made by `{command}` on {datetime.now(UTC):%Y-%m-%d %H:%M} UTC.
+Made by `{command}` on {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, commit {commit}.
 {machine()}.
-Workload: {workload}.
+{facts.strip()}
 
-{table(results, events)}
+{body.strip()}
 """
 
 

@@ -95,7 +95,7 @@ class Run:
 def floor_read(run: Run) -> Usage:
     """Floor 1: read and throw away."""
     create(run.setting.bootstrap, [run.topic], run.setting.partitions)
-    return run.outside(_script("floor_read", run), _says_done)
+    return run.outside(script("floor_read", run), _says_done)
 
 
 def floor_transaction(run: Run) -> Usage:
@@ -103,7 +103,7 @@ def floor_transaction(run: Run) -> Usage:
     setting = run.setting
     create(setting.bootstrap, [run.topic, run.outputs["approved"]], setting.partitions)
     more = ["--output", run.outputs["approved"], "--partitions", str(setting.partitions), "--per", str(setting.per)]
-    return run.outside([*_script("floor_transaction", run), *more, "--commit-ms", str(setting.commit_ms)], _says_done)
+    return run.outside([*script("floor_transaction", run), *more, "--commit-ms", str(setting.commit_ms)], _says_done)
 
 
 def by_hand(run: Run) -> Usage:
@@ -111,31 +111,14 @@ def by_hand(run: Run) -> Usage:
     setting = run.setting
     create(setting.bootstrap, run.topics(), setting.partitions)
     more = ["--output", run.name, "--tools", str(_tools(setting))]
-    return run.outside([*_script("by_hand", run), *more], _says_done)
+    return run.outside([*script("by_hand", run), *more], _says_done)
 
 
 def callgate(run: Run) -> Usage:
     """Callgate: exactly once, all checks, metrics and logs on."""
     setting = run.setting
-    tools = _tools(setting)
-    chosen = {
-        "kafka.bootstrap_servers": setting.bootstrap,
-        "group": run.name,
-        "schemas": str(tools.parent),
-        "commit_interval": f"{setting.commit_ms}ms",
-        "topics.events": run.topic,
-        "topics.approved": run.outputs["approved"],
-        "topics.rejected": run.outputs["rejected"],
-        "topics.dead_letter": run.outputs["dead-letter"],
-        "topics.partitions": str(setting.partitions),
-        "http.port": "0",
-    }
-    sets = [f"{key}={value}" for key, value in chosen.items()] + list(setting.extra)
-    options = [part for each in sets for part in ("--set", each)]
-    topics = [sys.executable, "-m", "processor", "topics", *options]
-    made = subprocess.run(topics, capture_output=True, text=True, check=False)
-    if made.returncode != 0:
-        raise MeasureError(f"its topics could not be made:\n{made.stdout}{made.stderr}")
+    options = callgate_options(run, ("commit_interval", f"{setting.commit_ms}ms"))
+    callgate_topics(options)
     command = [sys.executable, "-m", "processor", "run", *options]
     outputs = Outputs(setting.bootstrap, run.outputs, setting.partitions, setting.workload.calls)
     try:
@@ -148,6 +131,32 @@ def callgate(run: Run) -> Usage:
         shown = "\n".join(faults[:5])
         raise MeasureError(f"{len(faults)} outputs are not those of the oracle:\n{shown}")
     return usage
+
+
+def callgate_options(run: Run, *more: tuple[str, str]) -> list[str]:
+    """Options of callgate's command line for a run; `more` settings come before those of the benchmark's own `--set`."""
+    chosen = {
+        "kafka.bootstrap_servers": run.setting.bootstrap,
+        "group": run.name,
+        "schemas": str(_tools(run.setting).parent),
+        "topics.events": run.topic,
+        "topics.approved": run.outputs["approved"],
+        "topics.rejected": run.outputs["rejected"],
+        "topics.dead_letter": run.outputs["dead-letter"],
+        "topics.partitions": str(run.setting.partitions),
+        "http.port": "0",
+        **dict(more),
+    }
+    sets = [f"{key}={value}" for key, value in chosen.items()] + list(run.setting.extra)
+    return [part for each in sets for part in ("--set", each)]
+
+
+def callgate_topics(options: list[str]) -> None:
+    """Make its topics. Raises MeasureError where that fails."""
+    command = [sys.executable, "-m", "processor", "topics", *options]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        raise MeasureError(f"its topics could not be made:\n{made.stdout}{made.stderr}")
 
 
 def reference_read(run: Run) -> Usage:
@@ -184,7 +193,8 @@ def _tools(setting: Setting) -> Path:
     return file
 
 
-def _script(module: str, run: Run) -> list[str]:
+def script(module: str, run: Run) -> list[str]:
+    """Command line of a module of this folder that reads the topic of a run."""
     command = [sys.executable, "-m", f"benchmarks.{module}", "--bootstrap", run.setting.bootstrap]
     return [*command, "--topic", run.topic, "--group", run.name, "--events", str(run.setting.events)]
 
