@@ -153,3 +153,53 @@ def test_what_a_repeat_without_an_index_closes_is_closed() -> None:
     """Rules 1, 8 and 17: a `done` without an index closes the index of its item, which is cut off as what it repeats."""
     events = [created(), done(0, weather()), announced(1, weather()), done(None, weather())]
     assert reasons([*events, terminal("incomplete", output=None)]) == [("c1", "status")]
+
+
+def test_what_is_decided_keeps_its_content() -> None:
+    """Rules 4, 9 and 18: an entry that contradicts a call decided at its `done` takes no content from it."""
+    events = [created(), done(0, weather()), terminal(output=[weather(arguments=""), weather("c1", YORK)])]
+    assert reasons(events, release="item") == [("c1", "ok"), ("c1", "identity")]
+    assert reasons(events) == [("c1", "conflict")]
+
+
+def test_a_call_that_starts_again_keeps_its_name() -> None:
+    """Rule 34: `added_again` lets the arguments of a call begin again; under another name it is in conflict."""
+    events = [created(), announced(0, weather(name="list_alerts")), delta(0, YORK), announced(0, weather()), done(0, weather())]
+    assert reasons([*events, terminal(output=None)], tolerate=["added_again"]) == [("c1", "conflict")]
+    assert reasons([created(), *events[3:4], *events[2:], terminal(output=None)], tolerate=["added_again"]) == [("c1", "ok")]
+
+
+def test_what_is_late_is_not_counted_as_a_call() -> None:
+    """Rules 4, 9 and 18: an entry that is late, for the call_id of a limited call, is not one call too many."""
+    events = [created(), done(0, weather("c1")), announced(1, weather("c1", name="")), done(1, weather("c2", YORK))]
+    listed = [weather("c1"), weather("c2", YORK)]
+    assert reasons([*events, terminal(output=listed)], max_calls=1) == [("c1", "ok")]
+
+
+def test_the_entry_of_a_late_call_is_its_own() -> None:
+    """Rules 4 and 9: a call that is late for its first call_id is listed under its other one: that is no call of its own."""
+    events = [created(), announced(0, weather("c1")), delta(0, YORK), done(0, weather("c1")), announced(1, weather("c1"))]
+    listed = terminal(output=[weather("c2", "{ }")])
+    for release in ("item", "response"):
+        assert reasons([*events, done(1, weather("c2", "{ }")), listed], release=release) == [("c1", "conflict")]
+
+
+def test_a_renamed_call_must_agree_with_its_entry() -> None:
+    """Rules 7 and 34: where the entry is the final piece of a renamed call, what was streamed is held against it."""
+    events = [
+        created(),
+        announced(0, weather("c1")),
+        delta(0, "x"),
+        make.arguments_done(0, LEEDS),
+        terminal(output=[weather("r1")]),
+    ]
+    assert reasons(events, tolerate=["call_id_renamed"]) == [("r1", "conflict")]
+    assert reasons([*events[:2], *events[3:]], tolerate=["call_id_renamed"]) == [("r1", "ok")]
+
+
+def test_late_pieces_name_a_limited_call_only_where_nothing_has() -> None:
+    """Rules 2, 6 and 18: what comes for a limited call is late; a call_id that it tells binds where there was none so far."""
+    late = [make.arguments_done(0, LEEDS, call_id="c2"), terminal(output=[weather("c2", "{ }")])]
+    named = [created(), announced(0, weather("c1")), delta(0, " " * 40)]
+    assert reasons([*named, *late], max_argument_bytes=20) == [("c1", "limit"), ("c2", "arguments_schema")]
+    assert reasons([created(), delta(0, " " * 40), *late], max_argument_bytes=20) == [(None, "limit")]

@@ -76,7 +76,7 @@ class Collecting(ABC):
                     self._limit(target, event.token)
         elif kind == "response.function_call_arguments.done":
             target = self._latest(index)
-            if target is not None:
+            if target is not None and not (target.limited and target.ids):  # Late; but it may name what nothing has named yet.
                 target.before.append({name: data.get(name) for name in ("arguments", "name", "call_id")})
 
     def controls(self, body: Json) -> None:
@@ -112,9 +112,9 @@ class Collecting(ABC):
             use = opened[-1]
         elif opened and "added_again" in self.bounds.tolerate and same_id(opened[-1], item):
             use = opened[-1]
-            # What contradicted itself before is not made good by another start.
+            # Its arguments begin again. What contradicted itself before, or does now, is not made good by that.
             use.spoiled = disagree(use, self.bounds.tolerate)
-            use.before, use.deltas = [], []
+            use.before, use.deltas = [{**piece, "arguments": None} for piece in use.before], []
         else:
             use = self._begin(index)
             for other in opened:
@@ -151,15 +151,19 @@ class Collecting(ABC):
 
     def _repeated(self, use: Use) -> Use | None:
         """What it repeats: the same content, or anything under a call_id that has no content (rules 8 and 9)."""
-        earlier = [u for u in self.uses if u is not use and u.done is not None and not u.counted_only]
+        earlier = [u for u in self.uses if u is not use and (u.final is not None or u.limited) and not u.counted_only]
         if use.call_id:
-            earlier = [u for u in earlier if use.call_id in u.claims and not u.silent]
+            earlier = [u for u in earlier if use.call_id in u.claims]
         else:
-            earlier = [u for u in earlier if u.index == use.index and not u.ids]
-        first = min(earlier, key=lambda u: u.done_at, default=None)
-        if first is not None and use.call_id and (first.limited or disagree(first, self.bounds.tolerate)):
-            return first
-        return next((u for u in earlier if u.content() == use.content()), None)
+            earlier = [u for u in earlier if u.index == use.index and not u.ids and use.done is not None]
+        # Of a limited call that is not decided by itself another was there first.
+        first = min(earlier, key=lambda u: (u.silent, not u.done_at, u.done_at), default=None)
+        if first is not None and use.call_id:
+            # What contradicts a call that is decided comes too late to take its content away.
+            void = self.used.get(use.call_id) == LATE if first.decided else disagree(first, self.bounds.tolerate)
+            if first.limited or void:
+                return first
+        return next((u for u in earlier if not u.limited and u.content() == use.content()), None)
 
     def count(self, use: Use, token: Token) -> None:
         """Count calls: whatever was announced as one, or ends as one."""
@@ -172,6 +176,7 @@ class Collecting(ABC):
         if not use.decided:
             use.limited = True
             use.decided = True
+            use.done_at = token
             use.silent = bool(use.call_id) and use.call_id in self.published(use)
             self._use_up(use)
             if not use.silent:
@@ -186,4 +191,4 @@ class Collecting(ABC):
     def published(self, but: Use | None = None) -> set[str | None]:
         """Ids under which something is or will be decided: nothing else is, where it never finishes (rule 3)."""
         sure = [u for u in self.uses if u is not but and (u.decided or (u.final is not None and not u.counted_only))]
-        return {u.renamed_to if u.renames else u.call_id for u in sure if not u.silent}
+        return {u.renamed_to if u.renames else u.call_id for u in sure if not u.silent and not u.late}

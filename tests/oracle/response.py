@@ -56,8 +56,9 @@ class Reading(Collecting):
             entries = [e for e in listed if isinstance(e, dict)] if isinstance(listed, list) else []
             cut = self._cut_off() if how == "incomplete" else None
             for use in match(self.uses, entries, self.bounds.tolerate):
-                self.uses.append(use)
-                self.count(use, token)
+                if self._repeated(use) is None:
+                    self.uses.append(use)
+                    self.count(use, token)
             for number, use in enumerate(self.uses):
                 use.renames = self._may_rename(use, self.uses[:number])
                 use.cut = how == "incomplete" and (use is cut or (bool(entries) and same_entry(use, entries[-1])))
@@ -94,8 +95,8 @@ class Reading(Collecting):
         reason = self._reason(use, how)
         if reason == "":
             return
-        if reason == LATE:
-            self.uses.remove(use)
+        if reason == LATE:  # its entry in the list is its own all the same
+            use.decided = use.late = True
             return
         self.publish(use, token, reason)
 
@@ -151,7 +152,9 @@ class Reading(Collecting):
 
     def _disagrees(self, use: Use) -> bool:
         if use.renames:
-            use = Use(use.index, [{**p, "call_id": None} for p in use.before], use.deltas, done=anonymous(use.done))
+            before = [{**p, "call_id": None} for p in use.before]
+            done, entry = anonymous(use.done), anonymous(use.entry)
+            use = Use(use.index, before, use.deltas, done=done, entry=entry, spoiled=use.spoiled)
         return self._tools_clash() or disagree(use, self.bounds.tolerate)
 
     def _tools_clash(self) -> bool:

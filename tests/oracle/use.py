@@ -50,6 +50,8 @@ class Use:
     """A bound was hit while it was collected: decided at once, and its content is not kept."""
     silent: bool = False
     """Limited, and no decision of its own: something finished under its call_id before."""
+    late: bool = False
+    """Nothing is decided for it: its call_id has no content (rule 9), or it says what was said before."""
     done_at: Token = ()
     before_restart: bool = False
     """Decided before an unnumbered stream was started again: nothing belongs to it any more."""
