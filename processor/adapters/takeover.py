@@ -10,7 +10,7 @@ from typing import NamedTuple
 from aiokafka.structs import TopicPartition
 
 from processor.adapters.offset_fetch import Reader
-from processor.core.offsets import Commit, Foreign, UnknownMeaning, decode
+from processor.core.offsets import Commit, Foreign, UnknownMeaning, begun_at, decode
 from processor.core.pipeline import Partition
 from processor.errors import Fatal, Poisoned
 from processor.ports import Log, Publisher
@@ -74,7 +74,7 @@ class Takeover:
         position = committed.offset if isinstance(found, Foreign) else found.position
         self.place = committed.offset, position
         if committed.offset < first or position > end:
-            return await self._out_of_range(publisher, committed.offset, position, (first, end))
+            return await self._out_of_range(publisher, committed.offset, found, (first, end))
         if kept is not None and found == kept.acknowledged:
             # In full: W, P, T, E and the settings. Another member may have had the partition meanwhile and moved any of them.
             log.info("state_kept", partition=where.partition, position=kept.partition.position)
@@ -100,17 +100,26 @@ class Takeover:
         self._log.info("first_start", partition=partition.number, offset=offset)
         return Start(partition, offset, commit)
 
-    async def _out_of_range(self, publisher: Publisher, offset: int, position: int, log_range: tuple[int, int]) -> Start:
+    async def _out_of_range(
+        self, publisher: Publisher, offset: int, found: Commit | Foreign, log_range: tuple[int, int]
+    ) -> Start:
         """The log does not have what was committed: a named error or the configured reset, never a silent jump."""
         where, (first, end) = self._where, log_range
+        position = offset if isinstance(found, Foreign) else found.position
         what = (
             f"The committed offset of {where.topic}-{where.partition} (W {offset}, P {position}) is not in the log, "
             f"which holds {first} to {end}"
         )
         if self._offset_reset == "error":
             raise Poisoned(
-                f"{what}: records were deleted before they were decided. Set `offset_reset`, or reset the group's offset."
+                f"{what}: records were deleted that are still needed. Set `offset_reset`, or reset the group's offset."
             )
+        if self._offset_reset == "earliest" and isinstance(found, Commit) and first <= position <= end:
+            # A fresh start at the first record would decide once more what was decided between it and P.
+            self._log.warning("out_of_retention", partition=where.partition, detail=f"{what}: going on at P (`offset_reset`).")
+            partition = self._make_partition(where.topic, where.partition)
+            partition.resume(begun_at(found, first), first)
+            return Start(partition, first, None)
         at = first if self._offset_reset == "earliest" else end
         self._log.warning("out_of_retention", partition=where.partition, detail=f"{what}: going on at {at} (`offset_reset`).")
         return await self._begin(publisher, at)

@@ -149,6 +149,16 @@ def trim(commit: Commit) -> Commit:
     return replace(commit, moves=moves, bounds=bounds, switches=switches)
 
 
+def begun_at(commit: Commit, first: int) -> Commit:
+    """Say what is left of a commit where the log begins at `first`, between W and P: a rebuild of what is still there.
+
+    What was open before, and has no beginning any more, is judged by the records from P on.
+    """
+    passed = [time for offset, time in commit.moves if offset <= first]
+    passed += [switch.watermark for switch in commit.switches if switch.offset <= first]
+    return trim(replace(commit, offset=first, watermark=max([commit.watermark, *passed])))
+
+
 def with_move(moves: tuple[tuple[int, int], ...], offset: int, time: int) -> tuple[tuple[int, int], ...]:
     """E with one more idle move: one entry an offset, the latest."""
     if moves and moves[-1][0] == offset:

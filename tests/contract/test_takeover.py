@@ -196,6 +196,25 @@ def test_out_of_retention_is_never_a_silent_jump(bootstrap: str, make_topic: Mak
     run(settings, work)
 
 
+def test_what_is_decided_stays_so_where_the_log_begins_between_w_and_p(bootstrap: str, make_topic: MakeTopic) -> None:
+    """Section 7: with `offset_reset = earliest` the records between the log's first one and P are not decided again."""
+    settings = make_settings(bootstrap, make_topic)
+
+    async def work(reader: Reader, log: Lines) -> None:
+        await produce(bootstrap, settings.topics.events, [b"x"] * 6)
+        publisher = await started(settings)
+        await publisher.publish([], commit_at(1, 5))
+        await publisher.close()
+        await reader.admin.delete_records({input_partition(settings): RecordsToDelete(before_offset=3)})
+        start = await take(settings, reader, log, "earliest")
+        assert start[1:] == (3, None)
+        assert start.partition.rebuilding
+        assert (start.partition.commit_point().offset, start.partition.commit_point().position) == (3, 5)
+        assert "out_of_retention" in log.events()
+
+    run(settings, work)
+
+
 def test_a_commit_beyond_the_log_is_named(bootstrap: str, make_topic: MakeTopic) -> None:
     """A topic that was made anew is shorter than what was committed: the rebuild would wait for ever."""
     settings = make_settings(bootstrap, make_topic)

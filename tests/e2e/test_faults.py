@@ -176,6 +176,26 @@ def test_one_partition_that_stops_leaves_the_others_running(bootstrap: str, make
         assert sorted(reasons(rig)) == [("after", "ok"), ("before", "ok"), ("other", "ok")]
 
 
+def test_retention_between_w_and_p_decides_nothing_twice(bootstrap: str, make_topic: MakeTopic, tmp_path: Path) -> None:
+    """Section 7: a log that begins between W and P, and a configured reset: what was decided there is not decided again."""
+    with Rig(bootstrap, make_topic, tmp_path, partitions=1).running() as rig:
+        send(rig, [*opened("held"), b"unreadable", completed("one"), completed("two"), completed("three")])
+        first = rig.start()
+        rig.settle()
+        first.kill()
+        commit = rig.commits()[0]
+        assert (commit.offset, commit.position) == (0, 7)
+        asyncio.run(cut(rig, 5))
+        second = rig.start("offset_reset=earliest")
+        send(rig, [completed("four")])
+        rig.settle()
+        assert second.stop() == 0
+        assert "out_of_retention" in second.log()
+        # `held` has lost its beginning, and nothing came of it any more.
+        assert sorted(reasons(rig)) == [("four", "ok"), ("one", "ok"), ("three", "ok"), ("two", "ok")]
+        assert len(rig.read(rig.topics.dead_letter)) == 1
+
+
 def lag(member: Member, rig: Rig, name: str) -> float | None:
     """One lag of partition 0, as `/metrics` shows it; None where it does not."""
     start = f'{name}{{partition="0",topic="{rig.topics.events}"}} '
