@@ -84,6 +84,11 @@ class Kafka:
     fetch_max_bytes: Annotated[int, size(1_024), "Bytes that one answer to a fetch may have."] = 50 * MIB
     fetch_max_wait_ms: Annotated[int, duration(1), "How long the broker may hold back an empty answer."] = 500
     max_partition_fetch_bytes: Annotated[int, size(1_024), "Bytes of one partition in such an answer."] = MIB
+    max_buffered_bytes: Annotated[
+        int,
+        size(1_024),
+        "Bytes of records in hand, fetched or decided and not yet published: shared by the partitions; answers come on top.",
+    ] = 64 * MIB
     max_poll_records: Annotated[int, whole(1), "Records taken out of the client at once, over all partitions."] = 5_000
     max_request_bytes: Annotated[int, size(1_024), "Bytes that a batch of decisions may have."] = 20 * MIB
     compression: Annotated[

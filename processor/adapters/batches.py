@@ -23,6 +23,8 @@ from aiokafka import errors
 from aiokafka.consumer.fetcher import READ_COMMITTED, FetchResult
 from aiokafka.record.default_records import DefaultRecordBatch
 
+from processor.adapters.hand import Room, size_of
+
 RESULT = ("_topic_partition", "_partition_records", "_assignment", "check_assignment", "has_more", "getall")
 UNREAD = (
     "_records",
@@ -37,6 +39,8 @@ UNREAD = (
 BATCH = ("validate_crc", "base_offset", "next_offset", "producer_id", "is_control_batch", "is_transactional", "__iter__")
 """What is used of the client's own objects; all must be there."""
 NO_LIMIT = 1 << 60
+UNREAD_SECONDS = 60.0
+"""How long the client may wait with the next fetch for what is unread of the last one."""
 
 
 class NameUnreadable(Exception):
@@ -48,22 +52,28 @@ class NameUnreadable(Exception):
         """The partition."""
 
 
-def install(consumer: Any) -> bool:
+def install(consumer: Any, room: Room | None = None) -> bool:
     """Let a consumer that has not read yet do it so; False where its fetcher is not as expected: it reads in its own way."""
     fetcher: Any = getattr(consumer, "_fetcher", None)
     results = getattr(fetcher, "_records", None)
     if type(results) is not OrderedDict or not all(hasattr(DefaultRecordBatch, name) for name in BATCH):
         return False
-    fetcher._records = _Results(results)
+    fetcher._records = _Results(results, room)
     return True
 
 
 class _Results(OrderedDict[Any, Any]):
     """The fetcher's unread results by partition: those that come in are given a reader of whole batches."""
 
+    def __init__(self, results: Any = (), room: Room | None = None) -> None:
+        super().__init__(results)
+        self._room = room or Room(NO_LIMIT)
+
     def __setitem__(self, where: Any, result: Any) -> None:
         if type(result) is FetchResult and _as_expected(result):
-            result.getall = _WholeBatches(result)  # type: ignore[method-assign]
+            result.getall = _WholeBatches(result, self._room)  # type: ignore[method-assign]
+            # Else the client would ask for the other partitions after 0.1 s, each time with another answer in memory.
+            result._backoff = UNREAD_SECONDS
         super().__setitem__(where, result)
 
 
@@ -81,7 +91,8 @@ def _as_expected(result: Any) -> bool:
 class _WholeBatches:
     """In place of `FetchResult.getall` of one result."""
 
-    def __init__(self, result: Any) -> None:
+    def __init__(self, result: Any, room: Room) -> None:
+        self._room = room
         # Weak: the result holds this object, and a circle would keep megabytes until the garbage collector comes by.
         self._result = weakref.ref(result)
         self._waiting: list[Any] = []
@@ -95,15 +106,21 @@ class _WholeBatches:
         # A seek, a pause or a rebalance meanwhile: `check_assignment` lets go of what is unread, and it is fetched anew.
         if result is None or not result.has_more() or not result.check_assignment(result._topic_partition):
             return []
+        if self._room.full:
+            return []
         unread = result._partition_records
         most = NO_LIMIT if max_records is None else max_records
+        room, count = self._room, 0
+        counted = not self._waiting
         found, self._waiting = self._waiting, []
         position = self._after if found else unread.next_fetch_offset
         try:
-            while len(found) < most and unread._records.has_next():
+            while len(found) < most and unread._records.has_next() and count < room.share:
                 batch = unread._records.next_batch()
                 if not _skipped(unread, batch):
-                    found += _from(unread, batch, position)
+                    records = _from(unread, batch, position)
+                    count += size_of(records)
+                    found += records
                 # The last offset of a batch stays in its head where compaction has taken the record.
                 position = max(position, batch.next_offset)
         except Exception as fault:
@@ -117,8 +134,11 @@ class _WholeBatches:
             self._waiting, self._after = found[most:], position
             del found[most:]
             position = found[-1].offset + 1
+            counted = False
         elif not unread._records.has_next():
             result._partition_records = None
+        if counted:
+            room.note_read(result._topic_partition.partition, count)
         unread.next_fetch_offset = position
         result._assignment.state_value(result._topic_partition).consumed_to(position)
         return found

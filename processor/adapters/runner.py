@@ -10,9 +10,10 @@ from typing import Any
 
 from aiokafka.structs import TopicPartition
 
+from processor.adapters.hand import Room
 from processor.adapters.offset_fetch import Reader
 from processor.adapters.publish import PlainPublisher, TransactionalPublisher
-from processor.adapters.source import OutOfRange, Source
+from processor.adapters.source import Fetched, OutOfRange, Source
 from processor.adapters.tenure import finish
 from processor.adapters.worker import FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS, Worker
 from processor.core.pipeline import Partition
@@ -73,7 +74,8 @@ class Runner:
         self._log = log
         self._hooks = hooks or NoHooks()
         self._clock = clock or SystemClock()
-        self._source = Source(settings, self._changed)
+        self._room = Room(settings.kafka.max_buffered_bytes)
+        self._source = Source(settings, self._changed, self._room)
         self._reader = Reader(settings.kafka, settings.group, log)
         self._workers: dict[int, Worker] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -150,7 +152,9 @@ class Runner:
     async def _read(self) -> None:
         source, workers, clock = self._source, self._workers, self._clock
         while True:
-            fetched = await source.fetch(FETCH_TIMEOUT_MS)
+            if self._room.full:
+                await self._room.wait(FETCH_TIMEOUT_MS / 1000)
+            fetched = Fetched([], {}) if self._room.full else await source.fetch(FETCH_TIMEOUT_MS)
             self._turned = clock.monotonic()
             for number, records, position in fetched.batches:
                 workers[number].give(records, position)
@@ -165,6 +169,7 @@ class Runner:
     def _changed(self) -> None:
         """Hand a changed assignment on. Called from inside the group's callbacks: it only notes."""
         owned = self._source.owned
+        self._room.partitions = max(len(owned), 1)
         for number in owned:
             # A member that stops may still be given partitions, by another that leaves: nobody would end their workers.
             if number not in self._workers and self._group is not None and not self._stopped.is_set():
@@ -172,6 +177,7 @@ class Runner:
                     number,
                     self._settings,
                     self._source,
+                    self._room,
                     self._reader,
                     self._make_partition,
                     self._publisher,

@@ -16,6 +16,7 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitio
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from processor.adapters import batches, odd_names
+from processor.adapters.hand import Room
 from processor.adapters.kafka_client import client_options, patient, translate
 from processor.adapters.offset_fetch import confirm_membership
 from processor.core.ports import Record
@@ -27,15 +28,7 @@ SCAN_SECONDS = 0.1
 CLOSE_SECONDS = 5.0
 """How long leaving the group may take."""
 
-FAULTS = (
-    kafka.KafkaError,
-    kafka.ConsumerStoppedError,
-    OSError,
-    TimeoutError,
-    AssertionError,
-    RuntimeError,
-    ValueError,
-)
+FAULTS = (kafka.KafkaError, kafka.ConsumerStoppedError, OSError, TimeoutError, AssertionError, RuntimeError, ValueError)
 """What the consumer raises, its own assertions and decoding errors included."""
 
 
@@ -68,10 +61,11 @@ class _Notes(ConsumerRebalanceListener):
 class Source:
     """Reads the partitions of one topic that the group gives to this member."""
 
-    def __init__(self, settings: Settings, on_change: Callable[[], None]) -> None:
+    def __init__(self, settings: Settings, on_change: Callable[[], None], room: Room | None = None) -> None:
         """`on_change` is called from inside the rebalance callbacks, after `owned` has changed: it must only note, too."""
         self._settings = settings
         self._topic = settings.topics.events
+        self._room = room or Room(settings.kafka.max_buffered_bytes)
         self._on_change = on_change
         self._consumer: Any = None
         self._generation = 0
@@ -112,7 +106,7 @@ class Source:
             await self._consumer.start()
         except FAULTS as fault:
             raise translate(fault, "Joining the group failed") from fault
-        batches.install(self._consumer)
+        batches.install(self._consumer, self._room)
 
     async def close(self) -> None:
         """Leave the group, within a few seconds. Never raises."""
@@ -151,6 +145,9 @@ class Source:
             self.owned = {partition.partition: self._generation for partition in assigned}
             self.settled = True
             self._on_change()
+            # No more than a partition may hold: most of it would be fetched again after each pause.
+            most = min(self._settings.kafka.max_partition_fetch_bytes, self._room.share)
+            self._consumer._fetcher._max_partition_fetch_bytes = most
         except BaseException as fault:
             # The client would swallow it, and would read on from the wrong place.
             self._broken = fault

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiokafka.structs import TopicPartition
 
+from processor.adapters.hand import stretches
 from processor.adapters.takeover import Kept
 from processor.core.offsets import Commit
 from processor.core.outgoing import Outgoing
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CHUNK = 500
-"""Records fed at a stretch before others get their turn: heartbeats are never blocked for longer."""
+CHUNK, CHUNK_BYTES = 500, 1 << 20
+"""Records, and bytes of values, fed at a stretch before others get their turn: heartbeats are never blocked for longer."""
 PENDING_RECORDS = 20_000
 """Decisions that may wait for the transaction before it; then nothing more is fed."""
 SETTLE_SECONDS = 0.025
@@ -68,6 +69,7 @@ class Tenure:
         now = self._clock.monotonic()
         self._pending: list[Outgoing] = []
         self._pending_since = now
+        self._pending_bytes = self._publishing_bytes = 0
         self._publishing: asyncio.Task[BaseException | None] | None = None
         self._published: tuple[Commit, int, float] | None = None
         self._ended = 0.0
@@ -91,32 +93,35 @@ class Tenure:
                 self._settle()
                 if worker.state != "live" and not self._partition.rebuilding:
                     self._live()
-                if worker._hand and len(self._pending) < PENDING_RECORDS:
+                crowded = len(self._pending) >= PENDING_RECORDS or worker._hand.crowded
+                if worker._hand and not crowded:
                     await self._feed()
                 elif self._publishing is None:
                     await self._idle()
                 wait = self._publish_if_due()
-                if not worker._hand or len(self._pending) >= PENDING_RECORDS:
+                if not worker._hand or crowded:
                     await worker._wait(wait)
             return await finish(self._last())
         finally:
             if self._publishing is not None:
                 # Its own deadline bounds it, and its outcome matters no more: the next owner reads what was committed.
                 await finish(_ended(self._publishing))
+            worker._hand.publish(self._pending_bytes + self._publishing_bytes)
 
     async def _feed(self) -> None:
         worker, partition = self._worker, self._partition
-        records, position = worker._hand.popleft()
-        if worker._paused and len(worker._hand) <= 1:
+        records, position = worker._hand.draw()
+        if worker._paused and worker._hand.low:
             worker._paused = False
             worker._source.resume(worker.number)
         now_ms = self._clock.wall_ms()
-        for start in range(0, len(records), CHUNK):
-            if start:
+        for number, some in enumerate(stretches(records, CHUNK, CHUNK_BYTES)):
+            if number:
                 await asyncio.sleep(0)
                 if not worker.owns(self._generation):
                     return
-            partition.feed(records if len(records) <= CHUNK else records[start : start + CHUNK], now_ms)
+            partition.feed(some, now_ms)
+        worker._hand.fed()
         partition.reached(position)
         if not partition.rebuilding:
             self._collect()
@@ -143,6 +148,7 @@ class Tenure:
             if not self._pending:
                 self._pending_since = self._clock.monotonic()
             self._pending.extend(found)
+            self._pending_bytes += self._worker._hand.decide(found)
 
     # -- silence
 
@@ -195,6 +201,7 @@ class Tenure:
         # State and outbox are of one moment: P moves past whole records only, with all their decisions.
         self._collect()
         outgoing, self._pending = self._pending, []
+        self._publishing_bytes, self._pending_bytes = self._pending_bytes, 0
         commit = self._partition.commit_point()
         self._moved = False
         self._fed = 0
@@ -208,6 +215,8 @@ class Tenure:
         if task is None or not task.done():
             return
         self._publishing = None
+        self._worker._hand.publish(self._publishing_bytes)
+        self._publishing_bytes = 0
         self._ended = now = self._clock.monotonic()
         fault = task.result()
         if fault is not None:

@@ -6,11 +6,11 @@ after any failure it goes back to the takeover: nothing is sent again, nothing g
 
 import asyncio
 import contextlib
-from collections import deque
 from collections.abc import Callable, Sequence
 
 from aiokafka.structs import TopicPartition
 
+from processor.adapters.hand import Hand, Room
 from processor.adapters.offset_fetch import Reader
 from processor.adapters.source import Source
 from processor.adapters.takeover import Kept, Takeover
@@ -23,8 +23,6 @@ from processor.errors import Fatal, Fenced, Poisoned, Retryable
 from processor.ports import Clock, Hooks, Log, Publisher
 from processor.settings import Settings
 
-HELD_BATCHES = 4
-"""Fetched batches that may wait for a partition before it is paused. Each has at most `kafka.max_partition_fetch_bytes`."""
 FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.1, 5.0
 """Pauses between takeovers that fail."""
 
@@ -37,6 +35,7 @@ class Worker:
         number: int,
         settings: Settings,
         source: Source,
+        room: Room,
         reader: Reader,
         make_partition: Callable[[str, int], Partition],
         make_publisher: Callable[[TopicPartition], Publisher],
@@ -72,7 +71,7 @@ class Worker:
         self._log = log
         self._generation: int | None = None
         self._stopping = False
-        self._hand: deque[tuple[Sequence[Record], int]] = deque()
+        self._hand = Hand(number, room)
         self._paused = False
         self._fault: Exception | None = None
         self._woken = False
@@ -84,7 +83,7 @@ class Worker:
         """Tell which assignment the partition belongs to; None: it is another member's. Records in hand are dropped."""
         if generation != self._generation:
             self._generation = generation
-            self._hand.clear()
+            self._hand.drop()
             self._paused = False
             self._fault = None
             if generation is not None and self.state == "stopped":
@@ -98,8 +97,8 @@ class Worker:
 
     def give(self, records: Sequence[Record], position: int) -> None:
         """Hand over what was fetched, and the position after it."""
-        self._hand.append((records, position))
-        if len(self._hand) >= HELD_BATCHES and not self._paused:
+        self._hand.put(records, position)
+        if self._hand.full and not self._paused:
             self._paused = True
             self._source.pause(self.number)
         self.wake()
@@ -140,7 +139,7 @@ class Worker:
     @property
     def backlog(self) -> int:
         """Records in hand."""
-        return sum(len(records) for records, _ in self._hand)
+        return self._hand.records
 
     # -- the task
 
@@ -176,7 +175,7 @@ class Worker:
                 # The message may quote what was read; the place may not.
                 self._poison(f"{type(fault).__name__} in {_place(fault)}", self._last_read)
             finally:
-                self._hand.clear()
+                self._hand.drop()
                 self._paused = False
         self.state = "away"
 
@@ -202,7 +201,7 @@ class Worker:
         publisher = self._make_publisher(self._where)
         try:
             start = await self._takeover.run(publisher, kept)
-            self._hand.clear()
+            self._hand.drop()
             if not self._source.begin(self.number, generation, start.offset):
                 return
             self.partition, self.acknowledged = start.partition, start.acknowledged
