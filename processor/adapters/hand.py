@@ -134,7 +134,8 @@ class Hand:
 
     def drop(self) -> None:
         """Let go of all records: they are another's, or are read again."""
-        self._room.free(self._waiting + self._fed)
+        # Also what was read and never handed over: another partition's fault has lost it.
+        self._room.free(self._waiting + self._fed + self._room.claim(self._number, ()))
         self._waiting = self._fed = 0
         self._batches.clear()
 

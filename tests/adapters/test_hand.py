@@ -43,6 +43,16 @@ def test_nothing_is_counted_twice_or_left(steps: list[str], sizes: list[int]) ->
     assert room.held == 0
 
 
+def test_what_was_read_and_never_handed_over_is_let_go() -> None:
+    """A fetch that fails for one partition loses what it had of others: their bytes do not stay for ever."""
+    room = Room(1_000)
+    hand = Hand(0, room)
+    room.note_read(0, 400)
+    room.note_read(1, 300)
+    hand.drop()
+    assert room.held == 300
+
+
 def test_a_hand_is_full_by_batches_or_by_its_share() -> None:
     """More than four batches would only wait; more bytes than the share would take the room of others."""
     room = Room(10 * LEAST_SHARE)
