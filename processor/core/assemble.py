@@ -29,7 +29,7 @@ def announce(response: Response, event: Event, ctx: Context) -> None:
         ctx.tally.null_items += 1
         return
     index = _index(event)
-    before = None if index is None else response.latest.get(index)
+    before = _latest(response, index)
     move = TABLE[before.state if before else State.ABSENT][Input.ANNOUNCED]
     if move.action is Action.ADOPT and before:
         before.state = move.state
@@ -213,6 +213,14 @@ def _open_at(response: Response, index: int | None) -> list[Call]:
     return [c for c in response.items if c.index == index and c.state in OPEN_ON_THE_WIRE]
 
 
+def _latest(response: Response, index: int | None) -> Call | None:
+    """The latest open item of an index, else the latest of all that were there."""
+    latest = None if index is None else response.latest.get(index)
+    if index in response.clashed and latest is not None and latest.state not in OPEN_ON_THE_WIRE:
+        return next(reversed(_open_at(response, index)), latest)
+    return latest
+
+
 def _target(response: Response, event: Event, fact: Input, ctx: Context) -> Call | None:
     """The call that a fragment belongs to (rule 2): the latest open item of its index; None: it was late."""
     index: Any = event.output_index
@@ -220,14 +228,11 @@ def _target(response: Response, event: Event, fact: Input, ctx: Context) -> Call
         candidates = [c for c in response.items if c.state in UNFINISHED and c.kind is Kind.CALL]
         call = candidates[0] if len(candidates) == 1 else None
     else:
-        call = response.latest.get(index)
+        call = _latest(response, index)
         if call is None:
             call = _begin(response, index, State.ABSENT, ctx)
             call.state = TABLE[State.ABSENT][fact].state
-        elif call.state not in OPEN_ON_THE_WIRE:
-            older = _open_at(response, index)
-            call = older[-1] if older else None
-    if call is None or call.kind not in DECIDABLE or call.state is State.LIMITED:
+    if call is None or call.state not in OPEN_ON_THE_WIRE or call.kind not in DECIDABLE or call.state is State.LIMITED:
         if call is not None and call.state is State.LIMITED and fact is Input.ARGUMENTS_GIVEN and not call.call_ids:
             settle.name_limited(response, call, event.call_id)
         ctx.tally.late += 1

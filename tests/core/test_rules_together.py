@@ -203,3 +203,30 @@ def test_late_pieces_name_a_limited_call_only_where_nothing_has() -> None:
     named = [created(), announced(0, weather("c1")), delta(0, " " * 40)]
     assert reasons([*named, *late], max_argument_bytes=20) == [("c1", "limit"), ("c2", "arguments_schema")]
     assert reasons([created(), delta(0, " " * 40), *late], max_argument_bytes=20) == [(None, "limit")]
+
+
+def test_an_index_is_open_while_any_item_there_is() -> None:
+    """Rule 3: of two items at one index one has finished; the index is still open, and a third one is in conflict too."""
+    two = [created(), announced(0, weather("c1")), announced(0, weather("c2")), done(0, weather("c2"))]
+    three = [announced(0, weather("c3")), done(0, weather("c3"))]
+    for release in ("item", "response"):
+        decided = dict(reasons([*two, *three, terminal(output=None)], release=release))
+        assert decided == {"c1": "status", "c2": "conflict", "c3": "conflict"}
+    # Where nothing is open any more, another may begin.
+    decided = dict(reasons([*two, done(0, weather("c1")), *three, terminal(output=None)]))
+    assert decided == {"c1": "conflict", "c2": "conflict", "c3": "ok"}
+
+
+def test_an_unnamed_call_that_is_listed_as_another() -> None:
+    """Rules 4 and 8: an open call without a call_id whose entry repeats any use of a call_id is that use."""
+    events = [created(), done(0, weather("c1")), announced(1, weather(""), name="list_alerts"), delta(1, "{ }")]
+    other = weather("c1", "{ }", name="list_alerts")
+    listed = terminal(output=[weather("c1"), other, other])
+    assert reasons([*events, done(None, other), listed], release="item") == [("c1", "ok"), ("c1", "identity")]
+
+
+def test_another_use_of_the_id_of_a_renamed_call() -> None:
+    """Rules 4 and 34: a surplus entry under the id that a renamed call was given is `identity`."""
+    events = [created(), announced(0, weather("c1")), make.arguments_done(0, LEEDS)]
+    listed = terminal(output=[weather("r1"), weather("r1", YORK)])
+    assert reasons([*events, listed], tolerate=["call_id_renamed"]) == [("r1", "ok"), ("r1", "identity")]

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from tests.oracle.collecting import LATE, Collecting
 from tests.oracle.events import Response, counted
 from tests.oracle.listing import match
-from tests.oracle.use import COUNTED_ONLY, Token, Use, anonymous, as_texts, disagree, same_entry
+from tests.oracle.use import COUNTED_ONLY, Token, Use, as_texts, disagree, same_entry
 
 
 @dataclass
@@ -55,12 +55,14 @@ class Reading(Collecting):
             listed = (last.get("response") or {}).get("output")
             entries = [e for e in listed if isinstance(e, dict)] if isinstance(listed, list) else []
             cut = self._cut_off() if how == "incomplete" else None
-            for use in match(self.uses, entries, self.bounds.tolerate):
+            own = match(self.uses, entries, self.bounds.tolerate)
+            for number, use in enumerate(self.uses):
+                use.renames = self._may_rename(use, self.uses[:number])
+            for use in own:
                 if self._repeated(use) is None:
                     self.uses.append(use)
                     self.count(use, token)
-            for number, use in enumerate(self.uses):
-                use.renames = self._may_rename(use, self.uses[:number])
+            for use in self.uses:
                 use.cut = how == "incomplete" and (use is cut or (bool(entries) and same_entry(use, entries[-1])))
         place = {id(use): number for number, use in enumerate(self.uses)}
         # The first use that finished stands; the order of publication is another one (rule 19).
@@ -82,7 +84,7 @@ class Reading(Collecting):
         """Rule 34; an id that another call of the response has, or was given, is no name for this one."""
         if use.renamed_to is None or not use.ids or use.decided or "call_id_renamed" not in self.bounds.tolerate:
             return False
-        others = [u for u in self.uses if u is not use and u.types and u.final is not None and u.renamed_to is None]
+        others = [u for u in self.uses if u is not use and u.final is not None and u.renamed_to is None]
         taken = any(use.renamed_to in u.claims for u in others) or any(
             u.renames and u.renamed_to == use.renamed_to for u in before
         )
@@ -114,7 +116,8 @@ class Reading(Collecting):
     def _reason(self, use: Use, how: str) -> str:
         kind = use.type
         earlier = [self.used[c] for c in sorted(use.claims) if c in self.used]
-        same = use.final is not None and use.content() in earlier and use.call_id == use.final.get("call_id")
+        told = [u.content() for u in self.uses if u.decided and not u.limited and use.claims & u.claims]
+        same = use.final is not None and use.content() in (*earlier, *told) and use.call_id == use.final.get("call_id")
         if (self.used.get(use.call_id or "") == LATE and use.final is not None) or same:
             return LATE
         if kind in COUNTED_ONLY and all(t is None or t in COUNTED_ONLY for t in use.types):
@@ -151,10 +154,6 @@ class Reading(Collecting):
         return "conflict" if self._disagrees(use) else ""
 
     def _disagrees(self, use: Use) -> bool:
-        if use.renames:
-            before = [{**p, "call_id": None} for p in use.before]
-            done, entry = anonymous(use.done), anonymous(use.entry)
-            use = Use(use.index, before, use.deltas, done=done, entry=entry, spoiled=use.spoiled)
         return self._tools_clash() or disagree(use, self.bounds.tolerate)
 
     def _tools_clash(self) -> bool:

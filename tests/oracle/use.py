@@ -138,8 +138,11 @@ def _paired(text: str) -> bool:
 
 def disagree(use: Use, tolerate: Sequence[str]) -> bool:
     """Whether a piece contradicts the final one (rule 7)."""
-    if use.spoiled or use.renamed_to is not None:
+    if use.spoiled or (use.renamed_to is not None and not use.renames):
         return True
+    if use.renames:
+        before = [anonymous(piece) for piece in use.before]
+        use = Use(use.index, before, use.deltas, done=anonymous(use.done), entry=anonymous(use.entry))
     final = use.final or {}
     for name in COMPARED:
         said = [p.get(name) for p in use.before]
@@ -201,6 +204,6 @@ def take(free: list[Json], entry: Json) -> None:
     del free[next(i for i, e in enumerate(free) if e is entry)]
 
 
-def anonymous(piece: Json | None) -> Json | None:
+def anonymous(piece: Any) -> Any:
     """The piece without its call_id."""
     return None if piece is None else {**piece, "call_id": None}
