@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from processor import __version__, app
-from processor.adapters import topics
+from processor.adapters import rights, topics
 from processor.adapters.http import HttpServer
 from processor.adapters.kafka_client import probe
 from processor.adapters.offset_fetch import Reader
@@ -91,6 +91,7 @@ class Service:
         loop.add_signal_handler(signal.SIGHUP, self._reload.ask)
         self._say_what_is_checked()
         async with open_reader(settings, log) as reader:
+            await rights.require(reader, settings)
             findings = await topics.require(reader, settings)
         for finding in findings:
             log.warning("topic_unsafe", detail=finding.sentence)

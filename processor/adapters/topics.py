@@ -21,6 +21,9 @@ from processor.errors import Fatal, Refused, Unfit
 from processor.settings import BROKER_DEFAULT_BYTES, DECISION_ROOM_BYTES, Settings, Topics
 from processor.values import show_duration, show_size
 
+SLOWEST_BYTES_PER_MS = 512
+"""What is read of the most laborious JSON on a slow machine, about: while a record is read nothing else happens, heartbeats
+included."""
 LARGEST_LEAD_MS = 60_000
 """How far ahead of the broker a producer's clock may be: it moves the watermark, and all that is silent expires by it."""
 DAY_MS = 86_400_000
@@ -153,6 +156,16 @@ def _check_input(events: Topic, settings: Settings) -> list[Finding]:
                 f"Topic `{name}` keeps records for {show_duration(retention)}, but a stream may be open or known for "
                 f"{show_duration(needed)} (`stream_timeout` and `closed_memory`): raise `retention.ms` above that.",
                 True,
+            )
+        )
+    largest = events.number("max.message.bytes")
+    if largest / SLOWEST_BYTES_PER_MS > settings.kafka.session_timeout_ms:
+        findings.append(
+            Finding(
+                f"Topic `{name}` takes records of up to {show_size(largest)}: reading the most laborious one may take longer "
+                "than `kafka.session_timeout`, and the group would drop this member each time; raise that, or lower "
+                "`max.message.bytes`.",
+                False,
             )
         )
     lead = events.number("message.timestamp.after.max.ms")

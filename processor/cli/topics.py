@@ -55,6 +55,7 @@ def topics(
 async def look(settings: "Settings", *, create: bool) -> "tuple[list[str], list[Finding]]":
     """Make what is missing where asked to, and say what is not as it must be. Raises Fatal and its kinds, Retryable."""
     from processor import service  # noqa: PLC0415 - start-up of the others stays quick
+    from processor.adapters import rights  # noqa: PLC0415 - as above
     from processor.adapters import topics as adapter  # noqa: PLC0415 - as above
     from processor.observe.logs import open_log  # noqa: PLC0415 - as above
 
@@ -65,5 +66,7 @@ async def look(settings: "Settings", *, create: bool) -> "tuple[list[str], list[
         while True:
             findings = await adapter.check(reader, settings)
             if not made or loop.time() > patience or not any(finding.stops for finding in findings):
-                return made, findings
+                # They may be another's to have: whoever makes the topics need not be whoever runs.
+                lacking = [adapter.Finding(sentence, False) for sentence in await rights.missing(reader, settings)]
+                return made, findings + lacking
             await asyncio.sleep(0.1)

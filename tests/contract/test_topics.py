@@ -104,6 +104,23 @@ def test_producers_clocks_are_warned_of(bootstrap: str, make_topic: MakeTopic) -
     asyncio.run(with_reader(settings, work))
 
 
+def test_records_that_hold_up_the_heartbeats_are_warned_of(bootstrap: str, make_topic: MakeTopic) -> None:
+    """Issue 6: an input whose largest record may take longer than the session is said at the start, which goes on."""
+    settings = make_settings(bootstrap, make_topic)
+    large = make_topic("events", config={"message.timestamp.type": "LogAppendTime", "max.message.bytes": str(5 << 20)})
+    room = {"max.message.bytes": str(8 << 20)}
+    yes, no, dead = (make_topic(name, config=room) for name in ("approved", "rejected", "dead-letter"))
+    names = Topics(events=large, approved=yes, rejected=no, dead_letter=dead)
+    settings = dataclasses.replace(settings, topics=names)
+
+    async def work(reader: Reader, _: Lines) -> list[topics.Finding]:
+        return await topics.require(reader, settings)
+
+    (finding,) = asyncio.run(with_reader(settings, work))
+    assert "records of up to 5MiB" in finding.sentence
+    assert "kafka.session_timeout" in finding.sentence
+
+
 def test_outputs_must_match_the_input(bootstrap: str, make_topic: MakeTopic) -> None:
     """Equally many partitions, and room for the largest decision: else a decision could not be published."""
     settings = make_settings(bootstrap, make_topic)
