@@ -230,3 +230,15 @@ def test_another_use_of_the_id_of_a_renamed_call() -> None:
     events = [created(), announced(0, weather("c1")), make.arguments_done(0, LEEDS)]
     listed = terminal(output=[weather("r1"), weather("r1", YORK)])
     assert reasons([*events, listed], tolerate=["call_id_renamed"]) == [("r1", "ok"), ("r1", "identity")]
+
+
+def test_arguments_of_what_is_no_function_call_are_not_compared() -> None:
+    """Rules 7 and 9: what is refused for its type is in no conflict over arguments; another use of its id is `identity`."""
+    events = [created(), delta(0, "x"), done(0, weather("c1", type="custom_tool_call")), done(1, weather("c1"))]
+    assert reasons([*events, terminal(output=None)]) == [("c1", "not_function_call"), ("c1", "identity")]
+
+
+def test_a_repeat_is_not_the_latest_item_of_its_index() -> None:
+    """Rules 8 and 17: of several items at the highest index the latest was cut off; an earlier one's repeat changes nothing."""
+    events = [created(), done(1, weather("c1")), done(1, weather("c2")), done(1, weather("c1"))]
+    assert reasons([*events, terminal("incomplete", output=None)]) == [("c1", "ok"), ("c2", "status")]

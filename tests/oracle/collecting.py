@@ -127,6 +127,7 @@ class Collecting(ABC):
         call_id = item.get("call_id")
         opened = [u for u in self.uses if u.done is None and not u.before_restart] if index is None else self._open(index)
         named = [u for u in opened if call_id and call_id in u.ids]
+        stood = None if opened else self.last_at.get(index)
         if named:
             use = named[-1]
         elif opened and index is not None:
@@ -143,7 +144,7 @@ class Collecting(ABC):
         before = self._repeated(use) if use.call_id in (item.get("call_id"), "", None) else None
         if before is not None:
             self.uses.remove(use)
-            self.last_at.update({i: before for i, last in self.last_at.items() if last is use})
+            self.last_at.update({i: stood or before for i, last in self.last_at.items() if last is use})
             return
         self.count(use, event.token)
         if self.release == "item" and not use.decided:

@@ -6,13 +6,13 @@ from tests.factories import Json
 from tests.oracle.use import COUNTED_ONLY, Use, contradicts, says, take, twin
 
 
-def match(uses: Sequence[Use], entries: Sequence[Json], tolerate: Sequence[str]) -> list[Use]:
+def match(uses: Sequence[Use], entries: Sequence[Json]) -> list[Use]:
     """Give every entry to its use; those that no event announced come back as uses of their own."""
     # A second use of a finished call_id that passed a bound is none to be listed.
     streamed = [u for u in uses if not u.silent and not u.counted_only]
     entries = [e for e in entries if e.get("type") not in COUNTED_ONLY]
     free = list(entries)
-    _by_call_id(streamed, entries, free, tolerate)
+    _by_call_id(streamed, entries, free)
     _by_place(streamed, entries, free)
     _by_request(streamed, entries, free)
     said = [u.entry for u in streamed if u.entry is not None]
@@ -25,13 +25,13 @@ def match(uses: Sequence[Use], entries: Sequence[Json], tolerate: Sequence[str])
     return own
 
 
-def _by_call_id(streamed: list[Use], entries: Sequence[Json], free: list[Json], tolerate: Sequence[str]) -> None:
+def _by_call_id(streamed: list[Use], entries: Sequence[Json], free: list[Json]) -> None:
     listed = dict.fromkeys(e["call_id"] for e in entries if e.get("call_id"))
     sharing = [(call_id, u) for call_id in listed for u in streamed if call_id in u.ids]
     # What is finished has the first claim to the entry that agrees with it; of a limited call no content is kept.
     for call_id, use in [(c, u) for c, u in sharing if u.done is not None and not u.limited]:
         mine = [e for e in free if e.get("call_id") == call_id]
-        agreeing = [e for e in mine if not contradicts(use, e, tolerate)]
+        agreeing = [e for e in mine if not contradicts(use, e)]
         if use.entry is None and agreeing:
             use.entry = agreeing[0]
             take(free, agreeing[0])

@@ -55,7 +55,7 @@ class Reading(Collecting):
             listed = (last.get("response") or {}).get("output")
             entries = [e for e in listed if isinstance(e, dict)] if isinstance(listed, list) else []
             cut = self._cut_off() if how == "incomplete" else None
-            own = match(self.uses, entries, self.bounds.tolerate)
+            own = match(self.uses, entries)
             for number, use in enumerate(self.uses):
                 use.renames = self._may_rename(use, self.uses[:number])
             for use in own:
