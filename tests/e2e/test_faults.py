@@ -112,14 +112,11 @@ def test_input_written_with_transactions(bootstrap: str, make_topic: MakeTopic, 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_the_broker_goes_and_comes_back(tmp_path: Path, how: str) -> None:
-    """Members outlive a broker that is restarted, cleanly or not, and lose and repeat nothing.
+    """Members outlive a broker that is restarted, cleanly or not, under load, and lose and repeat nothing.
 
-    At a moment without a transaction: Kafka 4.3.1 as a single combined node still believes in its old leadership when it comes
-    back, finds no endpoint for it, and ends pending transactions without their markers ("likely deleted already and hence can
-    be skipped"). What is in them is then committed or aborted by the producer's next transaction, topic by topic. No client can
-    help that; a controller that stays up does not let it happen.
+    With a controller that stays up: alone in its cluster, Kafka 4.3.1 leaves out markers after a crash (docs/reliability.md).
     """
-    with Broker() as broker:
+    with Broker(apart=True) as broker:
 
         def make_topic(name: str = "topic", *, partitions: int = 1, config: dict[str, str] | None = None) -> str:
             asyncio.run(create_topic(broker.bootstrap, name, partitions=partitions, config=config))
@@ -131,9 +128,11 @@ def test_the_broker_goes_and_comes_back(tmp_path: Path, how: str) -> None:
             writer = Writer(rig, work, per_second=3_000)
             writer.allow(0.4)
             writer.start()
-            wait_until(lambda: sum(rig.ends().values()) >= 0.4 * len(work.records), "the writer stopped", rig.explain)
-            rig.settle()
-            assert any(commit.offset < commit.position for commit in rig.commits().values())
+            wait_until(
+                lambda: any(commit.offset < commit.position for commit in rig.commits().values()),
+                "nothing is decided",
+                rig.explain,
+            )
             getattr(broker, how)()
             broker.start()
             writer.allow(1)
