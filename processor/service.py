@@ -53,9 +53,13 @@ async def open_reader(settings: Settings, log: Log) -> AsyncIterator[Reader]:
 class Service:
     """One processor."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Build everything; nothing runs yet. Raises BadRegistry, and Fatal under `python -O`."""
+    def __init__(self, settings: Settings, tell_port: int | None = None) -> None:
+        """Build everything; nothing runs yet. Raises BadRegistry, and Fatal under `python -O`.
+
+        `tell_port`: a descriptor to which the port is written, and closed, as soon as it is listened on.
+        """
         self._settings = settings
+        self._tell_port = tell_port
         self._meters = Meters(__version__)
         log = open_log(settings.log.format, settings.log.level)
         self._log = Emit(log, self._meters)
@@ -106,6 +110,9 @@ class Service:
             where = f"{settings.http.host}:{settings.http.port}"
             raise Fatal(f"`http.host` and `http.port` ({where}) cannot be listened on: {fault.strerror}.") from None
         log.info("http_listening", host=settings.http.host, port=port)
+        if self._tell_port is not None:
+            with os.fdopen(self._tell_port, "w") as supervisor:
+                supervisor.write(f"{port}\n")
         log.info("started", version=__version__, pid=os.getpid(), group=settings.group, delivery=settings.delivery)
         gc.collect()
         # What the start has made stays: modules, schemas, validators.
@@ -174,9 +181,9 @@ class Service:
         return ready(self._status(), stopping=self._signals > 0, schemas=schemas)
 
 
-def run(settings: Settings) -> int:
+def run(settings: Settings, tell_port: int | None = None) -> int:
     """Run one processor in this process; returns the exit code. Raises Fatal and its kinds, Retryable, BadRegistry."""
-    service = Service(settings)
+    service = Service(settings, tell_port)
     try:
         import uvloop  # noqa: PLC0415 - not on every platform
     except ImportError:

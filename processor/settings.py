@@ -174,6 +174,9 @@ class Settings:
     stall_after_ms: Annotated[
         int, duration(100), "Time without progress, with records waiting, after which `/healthz` fails."
     ] = 2 * MINUTE
+    worker_timeout_ms: Annotated[
+        int, duration(500), "Silence of a worker process, or of its health, after which it is killed and replaced."
+    ] = 30 * SECOND
     workers: Annotated[int, whole(1, 256), "Processes on this machine."] = 1
     topics: Topics = field(default_factory=Topics)
     kafka: Kafka = field(default_factory=Kafka)

@@ -6,7 +6,7 @@ to hold the loop or its memory.
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -29,7 +29,18 @@ Answer = Callable[[], tuple[bool, dict[str, Any]]]
 class HttpServer:
     """The endpoints of one process."""
 
-    def __init__(self, host: str, port: int, *, exposition: Callable[[], bytes], live: Answer, ready: Answer) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        exposition: Callable[[], bytes],
+        live: Answer,
+        ready: Answer,
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`before` is awaited before each answer: what it gathers, the others show."""
+        self._before = before
         self._host = host
         self._port = port
         self._exposition = exposition
@@ -62,6 +73,8 @@ class HttpServer:
             with contextlib.suppress(TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
                 async with asyncio.timeout(REQUEST_SECONDS):
                     head = await reader.readuntil(b"\r\n\r\n")
+                    if self._before is not None:
+                        await self._before()
                     writer.write(self.answer(head))
                     await writer.drain()
         finally:

@@ -22,13 +22,17 @@ def run(
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Processes on this machine (setting `workers`).")
     ] = None,
+    supervisor: Annotated[int | None, typer.Option("--supervisor", hidden=True, help="Process to end with.")] = None,
+    tell_port: Annotated[int | None, typer.Option("--tell-port", hidden=True, help="Descriptor to tell the port to.")] = None,
 ) -> None:
     """Read events from Kafka, and publish every tool call as approved or rejected, exactly once."""
     from processor import service  # noqa: PLC0415 - start-up of the others stays quick
     from processor import workers as processes  # noqa: PLC0415 - as above
 
+    if supervisor is not None:
+        processes.end_with(supervisor)
     given = [*(sets or ()), *(() if workers is None else (f"workers={workers}",))]
     settings = kafka_settings_from(config, given)
-    code = service.run(settings) if settings.workers == 1 else processes.run(settings, config, given)
+    code = service.run(settings, tell_port) if settings.workers == 1 else processes.run(settings, config, given)
     if code:
         raise typer.Exit(code)

@@ -132,6 +132,15 @@ IN_BAND = _counter(
     "result",
     unit="lists",
 )
+WORKERS_UP = _gauge(
+    "worker_up",
+    "With `workers`: 1 for each worker process that answered this scrape, 0 for one that did not.",
+    "worker",
+    unit="flag",
+)
+WORKER_RESTARTS = _counter(
+    "worker_restarts", "With `workers`: how often the process in this place was replaced.", "worker", unit="times"
+)
 HAPPENINGS = _counter("happenings", "Lines of the log, by event name.", "happening", unit="lines")
 
 CATALOGUE: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
