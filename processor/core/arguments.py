@@ -74,15 +74,6 @@ def read(text: str, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> A
     return read_closely(text, max_bytes, max_depth)
 
 
-def _reprinted(text: str) -> Any:
-    """Value of a text that is the same when printed again, else None: no name came twice, and numbers are shortest forms."""
-    try:
-        value = _decode_numbers(text)
-        return value if _encode(value) == text.encode() else None
-    except (ValueError, RecursionError):
-        return None
-
-
 def count_to(text: str, mark: str, bound: int) -> int:
     """Occurrences of a mark, counted no further than just past the bound."""
     if len(text) < LONG * (bound + 1):
@@ -99,9 +90,12 @@ def count_to(text: str, mark: str, bound: int) -> int:
 def read_closely(text: str, max_bytes: int, max_depth: int) -> Any:
     """Read what the quick decoder did not take, or what has colons to account for."""
     if len(text) * 4 <= max_bytes and max_depth >= QUICK_DEPTH:
-        value = _reprinted(text)
-        if value is not None:
-            return value
+        try:
+            value = _decode_numbers(text)
+            # The same when it is printed again: no name came twice, and numbers are shortest forms.
+            return value if _encode(value) == text.encode() else _accounted(value, text)
+        except (ValueError, RecursionError):
+            pass
     size = _utf8_bytes(text)
     if size > max_bytes:
         return Fault(Reason.LIMIT, f"{size} bytes of arguments, the bound is {max_bytes}")
@@ -113,6 +107,11 @@ def read_closely(text: str, max_bytes: int, max_depth: int) -> Any:
         value = _decode(text)
     except (ValueError, RecursionError):
         return read_strictly(text)
+    return _accounted(value, text)
+
+
+def _accounted(value: Any, text: str) -> Any:
+    """The value that a quick parser read, where numbers and colons show that it is right; else what the strict one reads."""
     members, colons = _account(value, text)
     if members == _UNSURE:
         return read_strictly(text)

@@ -5,11 +5,14 @@ everything the state of a partition depends on is decided there. The gate's verd
 toolset may change verdicts after P, never timing).
 """
 
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
 from processor.core.reasons import Reason
+
+AUTO: Final = (b'"auto"',)
+"""What nearly every response says of its tool_choice: it forbids nothing."""
 
 
 class Candidate(Struct, kw_only=True):
@@ -45,6 +48,9 @@ class Candidate(Struct, kw_only=True):
     """JSON texts of every known tool_choice: all bind (rule 22)."""
     tolerated: tuple[str, ...] = ()
     """Names of the tolerances that assembly needed (rule 34)."""
+    usual: bool = False
+    """Nothing but its tool and its arguments can be wrong with it: no fault, no namespace, nothing tolerated, parallel calls
+    allowed, and AUTO the only tool_choice. Told by assembly in passing; False says nothing."""
     salt: str = ""
     """Rule 32: what the decision id hashes besides key, response id and call_id."""
     first_offset: int

@@ -64,6 +64,11 @@ class Choices:
                 self._kept[text] = choice
         return choice
 
+    def binds(self, text: bytes) -> bool:
+        """Whether there is anything to say of a call under this `tool_choice`: it may forbid it, or nobody knows it."""
+        choice = self.get(text)
+        return bool(choice.forbids) or not choice.known
+
 
 def read_choice(value: Any) -> Choice:
     """Read the value of a `tool_choice`.

@@ -4,16 +4,18 @@ Owns the order, the modes and the tolerances that concern arguments and names. I
 toolset in force; it publishes and counts nothing, and never raises for anything that is in a call.
 """
 
-from typing import Any, Final, TypeAlias
+from functools import partial
+from typing import Any, Final
 
 from msgspec.structs import replace
 
-from processor.core.arguments import LONG, QUICK_DEPTH, compact, decode_quickly, read, read_closely
+from processor.core.arguments import LONG, QUICK_DEPTH, compact, read, read_closely
 from processor.core.candidate import Candidate
 from processor.core.canonical import sha256
 from processor.core.choices import Choices, Patterns
-from processor.core.engines import Flaw, IsValid
+from processor.core.engines import Flaw
 from processor.core.in_band import InBandCache
+from processor.core.quick import NUMBERS, Judge, Passed, approver
 from processor.core.reasons import Reason
 from processor.core.strict import Fault
 from processor.core.toolsets import EMPTY, Compiler, Tool, Toolset
@@ -27,17 +29,15 @@ GATE_TOLERANCES: Final = ("empty_arguments", "arguments_object", "namespace_func
 """Tolerances (rule 34) that the gate applies; the others are assembly's."""
 
 
-_Passed: TypeAlias = dict[Any, tuple[IsValid, Verdict]]
-"""What an approved call of a tool has shown, by name, or by (namespace, name) where there is a namespace: what its arguments
-must still pass, and the verdict then."""
-
-
 class _InForce:
-    """A registry, and the tools of it of which a call has passed."""
+    """A registry, and what calls have shown under it."""
 
     def __init__(self, registry: Toolset) -> None:
         self.registry = registry
-        self.passed: _Passed = {}
+        self.passed: Passed = {}
+        """Of its tools."""
+        self.free: dict[tuple[bytes, ...], Passed] = {}
+        """Values of tool_choice that forbade nothing, as calls carry them, each with all of the above."""
 
 
 class Gate:
@@ -61,9 +61,9 @@ class Gate:
         self._object = "arguments_object" in settings.tolerate
         self._functions = "namespace_functions" in settings.tolerate
         self._joined: dict[tuple[str, str], str] = {}
-        self._free: set[tuple[bytes, ...]] = set()
-        """Values of tool_choice that forbade nothing, as calls carry them."""
-        self._in_force = _InForce(registry)
+        self.judge: Judge
+        """Judges one call; another one with each registry."""
+        self.use(registry)
 
     @property
     def registry(self) -> Toolset:
@@ -72,35 +72,23 @@ class Gate:
 
     def use(self, registry: Toolset) -> None:
         """Put another registry in force, from the next call on: one assignment, so that a call sees one or the other."""
-        self._in_force = _InForce(registry)
+        self._in_force = in_force = _InForce(registry)
+        closely = partial(self._closely, in_force)
+        self.judge = approver(in_force.passed, closely) if self._registry_only else closely
 
-    def judge(self, call: Candidate) -> Verdict:
-        """Judge one call.
-
-        Most calls need no more than a proof that nothing is wrong, made of what an earlier call of the same tool has shown.
-        What it does not cover, every rejection among it, is judged by the ordered checks.
-        """
-        in_force = self._in_force
+    def _closely(self, in_force: _InForce, call: Candidate) -> Verdict:
+        """Judge by a proof as well, where it takes a closer look: namespaces, tools of a stream, long texts, numbers."""
         try:
-            if call.fault is None and call.tool_choices in self._free and call.parallel and not call.tolerated:
-                passed = in_force.passed if self._registry_only else self._passed(call, in_force)
-                namespace = call.namespace
-                is_valid, verdict = passed[call.name if namespace is None else (namespace, call.name)]
-                text = call.arguments
-                # The first lines of `read`, without the call: this is the path of most calls (a fifth of their cost).
-                if len(text) <= self._quick_chars:
-                    try:
-                        value = decode_quickly(text)
-                        if ("," not in text or len(value) == text.count(":")) and is_valid(value):
-                            return verdict
-                    except ValueError:
-                        pass
-                    value = read_closely(text, self._max_bytes, self._max_depth)
-                else:
-                    value = read(text, self._max_bytes, self._max_depth)
+            if call.fault is None and call.tool_choices in in_force.free and call.parallel and not call.tolerated:
+                namespace, text = call.namespace, call.arguments
+                passed = self._passed(call, in_force)
+                quick_chars, is_valid, verdict = passed[call.name if namespace is None else (namespace, call.name)]
+                tried = self._registry_only and namespace is None and len(text) <= quick_chars
+                reader = read_closely if tried or quick_chars == NUMBERS else read
+                value = reader(text, self._max_bytes, self._max_depth)
                 if type(value) is dict and is_valid(value):
                     return verdict
-        except Exception:  # noqa: BLE001, S110 - no proof: a name never seen, arguments that are no string, an engine's refusal
+        except Exception:  # noqa: BLE001, S110 - no proof, as before
             pass
         return self.judge_in_order(call, in_force)
 
@@ -132,7 +120,7 @@ class Gate:
             self._remember(call, verdict, in_force)
         return verdict
 
-    def _passed(self, call: Candidate, in_force: _InForce) -> _Passed:
+    def _passed(self, call: Candidate, in_force: _InForce) -> Passed:
         """Tools of which a call has passed, in the toolset of this call."""
         if self._registry_only:
             return in_force.passed
@@ -142,12 +130,16 @@ class Gate:
 
     def _remember(self, call: Candidate, verdict: Verdict, in_force: _InForce) -> None:
         """Keep what an approval has shown for later calls of the same name: only choice and arguments can differ."""
+        if sum(map(len, call.tool_choices)) <= MAX_FREE and not any(map(self._choices.binds, call.tool_choices)):
+            if len(in_force.free) >= MAX_FREE:
+                in_force.free.clear()
+            in_force.free[call.tool_choices] = in_force.passed
         tools = verdict.tools
         if len(tools) == 1 and tools[0].namespace == call.namespace and not verdict.tolerated:
             namespace = call.namespace
             name = call.name if namespace is None else (namespace, call.name)
             kept = Verdict(reason=Reason.OK, toolset=verdict.toolset, tools=tools, plain=True)
-            self._passed(call, in_force)[name] = tools[0].passes(), kept
+            self._passed(call, in_force)[name] = NUMBERS if tools[0].numbers else self._quick_chars, tools[0].passes(), kept
 
     def would_help(self, call: Candidate) -> tuple[str, ...]:
         """Tolerances of the gate, each of which by itself would have let a rejected call through (for `check`)."""
@@ -203,10 +195,6 @@ class Gate:
         """Why the response or the policy forbids the call; empty where neither does."""
         choices = [self._choices.get(text) for text in call.tool_choices]
         verdict.unknown_choices = sum(not choice.known for choice in choices)
-        if sum(map(len, call.tool_choices)) <= MAX_FREE and not any(choice.forbids or not choice.known for choice in choices):
-            if len(self._free) >= MAX_FREE:
-                self._free.clear()
-            self._free.add(call.tool_choices)
         # A flat tool that was called under a namespace of its own name (rule 25) is meant by its flat name.
         flat = namespace == call.name and any(tool.namespace is None for tool in verdict.tools)
         exact = not flat or any(tool.namespace is not None for tool in verdict.tools)

@@ -7,7 +7,7 @@ import hashlib
 from typing import Any
 
 from processor.core.agree import content
-from processor.core.candidate import Candidate
+from processor.core.candidate import AUTO, Candidate
 from processor.core.events import Item
 from processor.core.limits import Bounds
 from processor.core.machine import TABLE, Action, Input, State
@@ -70,6 +70,7 @@ def candidate(
 ) -> Candidate:
     """What the gate gets: the evidence, and assembly's part of the verdict."""
     final = call.final
+    choices = tuple(response.choices)
     parent, state = (call.traceparent, call.tracestate) if call.traceparent else trace(ctx)
     call_id = call.renamed or (call.call_ids[0] if call.call_ids else "" if call.blank_call_id else None)
     if call_id and len(call_id) > _LONG_CALL_ID:
@@ -93,8 +94,9 @@ def candidate(
         position=call.position,
         parallel=not response.serial,
         tools=response.tools,
-        tool_choices=tuple(response.choices),
+        tool_choices=choices,
         tolerated=tuple(tolerated),
+        usual=choices == AUTO and fault is None and not tolerated and not response.serial and call.namespace is None,
         salt=salt,
         first_offset=call.first,
         last_offset=response.last if ctx.offset == NO_RECORD else ctx.offset,

@@ -12,7 +12,7 @@ from msgspec import Struct
 from processor.core.canonical import sha256
 from processor.core.engines import Engine, FastEngine, Flaw, IsValid, RustEngine, Schema, SchemaFault, Validator
 from processor.core.proven import unproven
-from processor.core.schema_walk import TooLarge, depth_of, draft_of, expanded_size
+from processor.core.schema_walk import TooLarge, depth_of, draft_of, expanded_size, subschemas
 
 MAX_TRUSTED_SIZE: Final = 200_000
 """Schemas that one of the registry may come to when its references are written out: 4 ms a value at most."""
@@ -43,6 +43,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     """The second engine, where it is proven for this schema: both must accept."""
     flaws: Validator
     """Explains what does not fit."""
+    numbers: bool
+    """Its schema asks for numbers that may have fractions."""
     deferred: bool
     """Declared with `defer_loading`: a call whose namespace equals its name fits it too (rule 25)."""
     file: str
@@ -138,6 +140,7 @@ class Compiler:
             quick=first.quick,
             second=second.is_valid if second else None,
             flaws=rust,
+            numbers=any(_asks_for_numbers(part) for _, part in subschemas(schema)),
             deferred=deferred,
             file=file,
         )
@@ -145,6 +148,11 @@ class Compiler:
     def proven(self, schema: Schema) -> bool:
         """Whether the second engine can check this schema."""
         return unproven(schema, formats=self._formats) is None
+
+
+def _asks_for_numbers(schema: dict[str, Any]) -> bool:
+    kind = schema.get("type")
+    return kind == "number" or (isinstance(kind, list) and "number" in kind)
 
 
 def _check_size(schema: Any, bound: int) -> None:
