@@ -17,6 +17,8 @@ from processor.core.vocabulary import Kind, item_kind, item_label
 
 _CALL = Kind.CALL
 """Looked up once: Python 3.11 does not specialise the look-up of an enum member."""
+_LOOSE_DELTAS = 8
+"""Deltas of a call that are kept by themselves."""
 DECIDABLE = frozenset({_CALL, Kind.NAMESPACED, Kind.ACTION})
 
 
@@ -28,6 +30,8 @@ def announce(response: Response, event: Event, ctx: Context) -> None:
     if item is None:
         ctx.tally.null_items += 1
         return
+    if type(item.type) is str:
+        item.type = ctx.names.of(item.type)
     index = _index(event)
     before = _latest(response, index)
     move = TABLE[before.state if before else State.ABSENT][Input.ANNOUNCED]
@@ -43,6 +47,8 @@ def announce(response: Response, event: Event, ctx: Context) -> None:
     if move.action is Action.CLASH:
         if before and index is not None:
             before.conflict = before.conflict or "a second item was announced at its output index"
+            if response.clashed is None:
+                response.clashed = set()
             response.clashed.add(index)
         call.conflict = "it was announced at the output index of an open item"
     over = _identify(response, call, item, ctx)
@@ -65,7 +71,11 @@ def append(response: Response, event: Event, ctx: Context) -> None:
     size = len(delta)
     if not delta.isascii():
         size = utf8_bytes(delta) - 2 * (bool(call.deltas) and halves(call.deltas[-1], delta))
-    call.deltas.append(delta)
+    deltas = call.deltas
+    deltas.append(delta)
+    if len(deltas) > _LOOSE_DELTAS and len(deltas) > len(deltas[0]) >> 8:
+        # A short text costs more than it says. What was joined is joined again only after so many that it costs little.
+        call.deltas = ["".join(deltas)]
     response.buffered_bytes += size
     call.delta_bytes += size
     if call.delta_bytes > ctx.bounds.max_argument_bytes:
@@ -207,7 +217,7 @@ def _check_calls(response: Response, call: Call, ctx: Context, *, over: bool) ->
 
 def _open_at(response: Response, index: int | None) -> list[Call]:
     """Open items of an index, the latest last: more than one only where two were announced."""
-    if index is not None and index not in response.clashed:
+    if index is not None and (response.clashed is None or index not in response.clashed):
         latest = response.latest.get(index)
         return [latest] if latest is not None and latest.state in OPEN_ON_THE_WIRE else []
     return [c for c in response.items if c.index == index and c.state in OPEN_ON_THE_WIRE]
@@ -216,9 +226,9 @@ def _open_at(response: Response, index: int | None) -> list[Call]:
 def _latest(response: Response, index: int | None) -> Call | None:
     """The latest open item of an index, else the latest of all that were there."""
     latest = None if index is None else response.latest.get(index)
-    if index in response.clashed and latest is not None and latest.state not in OPEN_ON_THE_WIRE:
-        return next(reversed(_open_at(response, index)), latest)
-    return latest
+    if latest is None or response.clashed is None or index not in response.clashed or latest.state in OPEN_ON_THE_WIRE:
+        return latest
+    return next(reversed(_open_at(response, index)), latest)
 
 
 def _target(response: Response, event: Event, fact: Input, ctx: Context) -> Call | None:
@@ -262,6 +272,6 @@ def _starts_again(call: Call, item: Item, ctx: Context) -> bool:
     call.deltas, call.delta_bytes = [], 0
     call.arguments = None
     if "added_again" not in call.tolerated:
-        call.tolerated.append("added_again")
+        call.tolerated += ("added_again",)
     claim(call, item, ctx.bounds)
     return True

@@ -4,29 +4,28 @@ from msgspec import Raw
 
 from processor.core.canonical import canonical
 from processor.core.events import ResponseBody
-from processor.core.state import Pending, Response
+from processor.core.state import Context, Pending, Response
 
 _SHORT = 16
 """Bytes under which a list of tools may be empty or null in spite of blanks; a longer one is not parsed for that."""
 
 
-def absorb(response: Response, body: ResponseBody | None) -> None:
+def absorb(response: Response, body: ResponseBody | None, ctx: Context) -> None:
     """Take what a lifecycle event says of tools, tool_choice, parallel calls and the model."""
     if body is None:
         return
     if response.model is None and type(body.model) is str:
-        response.model = body.model
+        response.model = ctx.names.of(body.model)
     if body.parallel_tool_calls is False:
         response.serial = True
     choice = _text(body.tool_choice)
-    if choice is not None and choice not in response.choices:
-        response.choices[choice] = None
+    if choice is not None and choice != response.choice and _choose(response, ctx.tools.of(choice)):
         response.buffered_bytes += len(choice)
     tools = _text(body.tools)
     if tools is None or _empty(tools):
         return
     if not response.tools_echoed:
-        response.tools, response.tools_echoed = tools, True
+        response.tools, response.tools_echoed = ctx.tools.of(tools), True
         response.buffered_bytes += len(tools)
     elif not response.tools_clash and tools != response.tools and canonical(tools) != canonical(response.tools):
         response.tools_clash = True
@@ -37,8 +36,28 @@ def inherit(response: Response, pending: Pending) -> None:
     response.tools = pending.tools
     response.serial = pending.serial
     if pending.choice is not None:
-        response.choices[pending.choice] = None
+        _choose(response, pending.choice)
     response.buffered_bytes += len(pending.tools or b"") + len(pending.choice or b"")
+
+
+def choices(response: Response) -> tuple[bytes, ...]:
+    """Every tool_choice that was said, each once: all of them bind (rule 22)."""
+    if response.choice is None:
+        return ()
+    return (response.choice, *response.other_choices) if response.other_choices else (response.choice,)
+
+
+def _choose(response: Response, choice: bytes) -> bool:
+    """Keep a tool_choice; False where it was said before."""
+    if response.choice is None:
+        response.choice = choice
+        return True
+    if response.other_choices is None:
+        response.other_choices = {}
+    if choice == response.choice or choice in response.other_choices:
+        return False
+    response.other_choices[choice] = None
+    return True
 
 
 def pending(tools: Raw | None, choice: Raw | None, *, serial: bool) -> Pending:

@@ -16,6 +16,9 @@ METADATA_BYTES = 2_500
 MAX_HEADS = 16
 """Responses without `response.created` that a commit names one by one; from the next one on any may begin so in a rebuild."""
 
+SHARED_BYTES = 16 << 20
+"""Bytes of tools and of names that a partition keeps so that equal ones are one object; past it, it begins anew."""
+
 TOLERANCES = (
     "status_absent",
     "empty_arguments",

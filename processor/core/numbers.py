@@ -20,7 +20,8 @@ def repeated(response: Response, event: Event, tally: Tally) -> bool:
     highest = max(response.passed_number, response.next_number - 1)
     if number > highest:
         tally.gaps += 0 <= highest < number - 1
-        response.runs.append((number, len(response.prints)))
+        if number != response.next_number:
+            response.runs.append((number, len(response.prints)))
         response.prints.append(print_of(event))
         response.buffered_bytes += ITEM_BYTES
         response.next_number = number + 1

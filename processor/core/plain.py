@@ -33,6 +33,7 @@ def announced(response: Response, event: Event, ctx: Context) -> bool:
         return False
     if not call_id or not name or item.arguments or not call_id.isascii() or not name.isascii():
         return False
+    name = ctx.names.of(name)
     call = Call(_ANNOUNCED, index, _CALL, ctx.offset, response.functions, FUNCTION_CALL, None, name, None, [call_id])
     response.functions += 1
     response.items.append(call)

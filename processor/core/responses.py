@@ -114,7 +114,7 @@ class Responses:
         if known is not None and response is not None:
             if ident is not None and ident in (response.id, *known.aliases):
                 self.streams.renew(stream, ctx)
-                echo.absorb(response, event.response)
+                echo.absorb(response, event.response, ctx)
                 repeated = numbers.repeated(response, event, ctx.tally)
                 if not repeated and not numbers.numbered(response):
                     _start_again(response)
@@ -142,7 +142,7 @@ class Responses:
         if (ident is not None and response.id is None) or not self._own(stream, known, response, ident, ctx):
             self._other(stream, ident, ctx, terminal=False)
             return
-        echo.absorb(response, event.response)
+        echo.absorb(response, event.response, ctx)
         numbers.repeated(response, event, ctx.tally)
         self._check_bytes(stream, known, response, ctx)
 
@@ -215,7 +215,7 @@ class Responses:
         known = self.streams.open(stream, ident, ctx)
         stream.begun = True
         if known.open is not None:
-            echo.absorb(known.open, event.response)
+            echo.absorb(known.open, event.response, ctx)
             numbers.repeated(known.open, event, ctx.tally)
             self._check_bytes(stream, known, known.open, ctx)
 
@@ -227,7 +227,7 @@ class Responses:
             response.id = known.ident = ident
             return True
         if "response_id_rotates" in ctx.bounds.tolerate and response.id is not None and ident not in stream.closed:
-            known.aliases.append(ident)
+            known.aliases += (ident,)
             response.buffered_bytes += len(ident)
             response.rotated = True
             return True
@@ -250,7 +250,7 @@ class Responses:
 
     def _end(self, stream: Stream, known: Known, body: ResponseBody | None, fact: Input, ctx: Context) -> None:
         if known.open is not None:
-            echo.absorb(known.open, body)
+            echo.absorb(known.open, body, ctx)
             output = body.output if body is not None else None
             if fact is Input.RELEASED and plain.listed(known.open, output):
                 end_unlisted(known.open, fact, ctx)
@@ -272,7 +272,7 @@ def _start_again(response: Response) -> None:
         call.state = State.DECIDED  # nothing that comes now belongs to it
     kept = {id(call) for call in decided}
     response.items = decided
-    response.latest, response.clashed = {}, set()
+    response.latest, response.clashed = {}, None
     response.highest_index = NO_INDEX
     response.functions = sum(call.kind is Kind.CALL for call in decided)
     response.finished = {

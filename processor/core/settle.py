@@ -6,6 +6,7 @@ Owns `conclude`, the one place where a call leaves assembly, and `pass_bound`, w
 import hashlib
 from typing import Any
 
+from processor.core import echo
 from processor.core.agree import content
 from processor.core.candidate import AUTO, Candidate
 from processor.core.events import Item
@@ -70,7 +71,7 @@ def candidate(
 ) -> Candidate:
     """What the gate gets: the evidence, and assembly's part of the verdict."""
     final = call.final
-    choices = tuple(response.choices)
+    choices = echo.choices(response)
     parent, state = (call.traceparent, call.tracestate) if call.traceparent else trace(ctx)
     call_id = call.renamed or (call.call_ids[0] if call.call_ids else "" if call.blank_call_id else None)
     if call_id and len(call_id) > _LONG_CALL_ID:

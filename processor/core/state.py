@@ -12,6 +12,7 @@ from processor.core.candidate import Candidate
 from processor.core.events import Item
 from processor.core.limits import Bounds
 from processor.core.machine import State
+from processor.core.shared import Shared
 from processor.core.signals import Tally
 from processor.core.vocabulary import Kind
 
@@ -66,7 +67,7 @@ class Call:
     """A status other than completed that the terminal event lists for it."""
     renamed: str | None = None
     """The call_id under which the terminal event lists it, where that is tolerated."""
-    tolerated: list[str] = field(default_factory=list)
+    tolerated: tuple[str, ...] = ()
     traceparent: bytes | None = None
     tracestate: bytes | None = None
 
@@ -86,8 +87,8 @@ class Response:
     """In order of first appearance."""
     latest: dict[int, Call] = field(default_factory=dict)
     """By output index."""
-    clashed: set[int] = field(default_factory=set)
-    """Output indexes at which an item was announced beside an open one."""
+    clashed: set[int] | None = None
+    """Output indexes at which an item was announced beside an open one: nearly always none, and then there is no set."""
     finished: dict[str, list[Call]] = field(default_factory=dict)
     """Uses of a call_id that count as its content (rules 8 and 9), the first one first."""
     functions: int = 0
@@ -109,7 +110,10 @@ class Response:
     tools_echoed: bool = False
     tools_clash: bool = False
     """It echoed two different lists (rule 10)."""
-    choices: dict[bytes, None] = field(default_factory=dict)
+    choice: bytes | None = None
+    """The first tool_choice that was said."""
+    other_choices: dict[bytes, None] | None = None
+    """All that differ from it: nearly always none."""
     serial: bool = False
     """`parallel_tool_calls` is false."""
     rotated: bool = False
@@ -149,7 +153,7 @@ class Known:
     pending: Pending | None = None
     terminal: bool = False
     """Closed, and its last record was a terminal event: it is known for `closed_memory` only."""
-    aliases: list[str] = field(default_factory=list)
+    aliases: tuple[str, ...] = ()
     """Other ids that it went by (`response_id_rotates`)."""
     gone: bool = False
     """Forgotten; heaps may still hold it."""
@@ -191,6 +195,10 @@ class Context:
     bounds: Bounds
     tally: Tally
     out: list[Candidate] = field(default_factory=list)
+    tools: Shared[bytes] = field(default_factory=Shared)
+    """Lists of tools, and values of tool_choice, as they were last said: responses that say the same share them."""
+    names: Shared[str] = field(default_factory=Shared)
+    """Names of models and tools, likewise."""
     watermark: int = 0
     """Ms, after this record."""
     base: int = 0

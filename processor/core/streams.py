@@ -76,7 +76,9 @@ class Streams:
 
         `headless`: there is no `response.created`.
         """
-        response = Response(ident, key_text(stream.key), ctx.offset)
+        key = key_text(stream.key)
+        # Nearly always the key is the id of the response: one text for both.
+        response = Response(ident, ident if ident == key else key, ctx.offset)
         first, base = held, held_base = ctx.offset, ctx.base
         if "response_id_rotates" in ctx.bounds.tolerate:  # whether an id is its own depends on those that are known
             held, held_base = self._depends(stream, ctx)

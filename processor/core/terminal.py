@@ -160,7 +160,7 @@ def _match_requests(response: Response, calls: list[Call], entries: list[_Entry]
             if "call_id_renamed" in ctx.bounds.tolerate and entry.item.call_id not in response.finished:
                 call.renamed = entry.item.call_id
                 call.call_ids.append(entry.item.call_id)
-                call.tolerated.append("call_id_renamed")
+                call.tolerated += ("call_id_renamed",)
                 if call.state is State.DONE:  # its new id is used up; one without a final piece gets that with the entry
                     response.finished[entry.item.call_id] = [call]
             else:
