@@ -26,6 +26,10 @@ UNSTABLE_PAUSE_SECONDS = 0.005
 """Markers are written within milliseconds."""
 COORDINATOR_PAUSE_SECONDS = 0.1
 """Making the offsets topic takes a moment longer."""
+COORDINATOR_PATIENCE_SECONDS = 5.0
+"""How long a question to a coordinator waits for one."""
+MOVED = {kafka.GroupCoordinatorNotAvailableError, kafka.NotCoordinatorForGroupError, kafka.GroupLoadInProgressError}
+"""The group's coordinator is not known, is another broker, or is only starting."""
 UNSTABLE_PATIENCE_SECONDS = 60.0
 """A pending transaction of the partition's own producer is settled before; one that hangs longer is somebody else's."""
 LATEST, EARLIEST = -1, -2
@@ -225,8 +229,20 @@ async def confirm_membership(coordinator: Any) -> None:
     behind a join on the same connection, so that its generation is old whenever the group has just moved on; the member would
     then join once more, as somebody else, and the whole group with it, over and over (seen for 20 s).
     """
-    request = HeartbeatRequest(coordinator.group_id, coordinator.generation, coordinator.member_id)
-    found = kafka.for_code((await coordinator._send_req(request)).error_code)
+    loop = asyncio.get_running_loop()
+    patience = loop.time() + COORDINATOR_PATIENCE_SECONDS
+    while True:
+        request = HeartbeatRequest(coordinator.group_id, coordinator.generation, coordinator.member_id)
+        try:
+            found = kafka.for_code((await coordinator._send_req(request)).error_code)
+        except kafka.GroupCoordinatorNotAvailableError:
+            found = kafka.GroupCoordinatorNotAvailableError
+        if found not in MOVED or loop.time() >= patience:
+            break
+        if found is kafka.NotCoordinatorForGroupError:
+            coordinator.coordinator_dead()
+        # The consumer looks for it; to come back later, and later each time, would keep the partition waiting.
+        await asyncio.sleep(COORDINATOR_PAUSE_SECONDS)
     if found in {kafka.IllegalGenerationError, kafka.UnknownMemberIdError}:
         raise Fenced("The group's coordinator does not confirm the membership.")
     # In a rebalance that has only begun it is still the owner.

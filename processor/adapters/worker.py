@@ -23,7 +23,7 @@ from processor.errors import Fatal, Fenced, Poisoned, Retryable
 from processor.ports import Clock, Hooks, Log, Publisher
 from processor.settings import Settings
 
-FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.1, 5.0
+FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.1, 2.0
 """Pauses between takeovers that fail."""
 
 
@@ -196,6 +196,9 @@ class Worker:
         await self._look_at_end()
         # Right before the producer: nothing may come between the answer and the fencing.
         await self._source.confirm()
+        if not self.owns(generation):
+            # It is another member's by now, perhaps: its producer must not be fenced.
+            return
         kept, self._kept = self._kept, None
         self._last_read = None
         publisher = self._make_publisher(self._where)
