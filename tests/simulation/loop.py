@@ -106,6 +106,8 @@ class Loop(asyncio.BaseEventLoop):
         self.steps = 0
         self.faults: list[dict[str, Any]] = []
         """What nobody caught."""
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._sequence = 0
         self._tasks: list[asyncio.Task[Any]] = []
         _Numbered._numbers = itertools.count(1)
         self._inner: Any = self
@@ -136,33 +138,49 @@ class Loop(asyncio.BaseEventLoop):
                 with contextlib.suppress(BaseException):
                     task.get_coro().close()  # type: ignore[union-attr]
         self._inner._ready.clear()
-        self._inner._scheduled.clear()
+        self._timers.clear()
         self.close()
+
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
+        """Put a callback at the end of those that are ready."""
+        handle = asyncio.Handle(callback, args, self, context)
+        self._inner._ready.append(handle)
+        return handle
+
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:
+        """Run a callback at a time; those of one time in the order of these calls."""
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        self._sequence += 1
+        heapq.heappush(self._timers, (when, self._sequence, timer))
+        return timer
+
+    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:
+        """Run a callback after so many seconds."""
+        return self.call_at(self.now + delay, callback, *args, context=context)
 
     def ready(self, handles: list[asyncio.Handle]) -> None:
         """Put callbacks at the end of those that are ready."""
         self._inner._ready.extend(handles)
 
     def _run_once(self) -> None:
-        ready, timers = self._inner._ready, self._inner._scheduled
-        while timers and timers[0]._cancelled:
-            heapq.heappop(timers)._scheduled = False
+        ready, timers = self._inner._ready, self._timers
+        while timers and timers[0][2]._cancelled:
+            heapq.heappop(timers)
         if not ready and not self._inner._stopping:
             if not timers:
                 raise Stuck
-            self.now = max(self.now, timers[0]._when)
+            self.now = max(self.now, timers[0][0])
         # A round takes some time: a pause that is shorter than what a float can tell apart would else last for ever.
         self.now += ROUND_SECONDS
-        while timers and timers[0]._when <= self.now:
-            handle = heapq.heappop(timers)
-            handle._scheduled = False
-            ready.append(handle)
+        while timers and timers[0][0] <= self.now:
+            ready.append(heapq.heappop(timers)[2])
         count = len(ready)
         for _ in range(count):
             handle = ready.popleft()
             if handle._cancelled:
                 continue
-            process = handle._context.get(PROCESS)
+            context = handle._context
+            process = context.get(PROCESS)
             if process is not None:
                 if process.frozen:
                     process.park(handle)
@@ -172,13 +190,19 @@ class Loop(asyncio.BaseEventLoop):
                     process.kill()
                 if not process.alive:
                     continue
-            handle._run()
+            try:
+                context.run(handle._callback, *handle._args)
+            except Exception as fault:  # noqa: BLE001 - as the base class does
+                self.faults.append({"exception": fault, "handle": handle})
         self.steps += count
         if self.steps > MOST_STEPS:
             raise Restless
 
     def _process_events(self, event_list: Any) -> None:
         """Nothing comes from outside."""
+
+    def _timer_handle_cancelled(self, handle: Any) -> None:
+        """It is left out when its time comes."""
 
     def _write_to_self(self) -> None:
         """Nobody else is there to wake."""

@@ -15,6 +15,7 @@ STREAM_TIMEOUT_MS, CLOSED_MEMORY_MS, IDLE_AFTER_MS = 6_000, 4_000, 1_000
 LONGEST_GAP_MS = 3_000
 """Between two records of a key, so that nothing is forgotten or expires in the middle of a stream."""
 OPEN_AT_ONCE = 3
+ENDINGS = (*["completed"] * 6, "failed", "incomplete", "cancelled", *["silent"] * 4)
 
 
 @dataclass
@@ -51,19 +52,24 @@ def make(rng: random.Random, partitions: int) -> Script:
     """Draw the input of one simulation."""
     script = Script(Workload(), append_time=rng.random() < 0.5)
     for number in range(partitions):
-        lane = _lane(rng, script.work, number, rng.randint(1, 5))
-        times = _times(rng, lane)
-        script.writes += _writes(rng, number, lane, times, script.append_time)
+        began, streams = 0, 0
+        for _ in range(rng.choice((1, 1, 2))):
+            count = rng.randint(1, 3)
+            lane = _lane(rng, script.work, number, range(streams, streams + count))
+            times = [began + time for time in _times(rng, lane)]
+            script.writes += _writes(rng, number, lane, times, script.append_time)
+            # Long enough for the wall clock to expire what fell silent, before more is written.
+            began, streams = times[-1] + rng.randint(2_000, 11_000), streams + count
     script.writes.sort(key=lambda write: write.at)
     return script
 
 
-def _lane(rng: random.Random, work: Workload, number: int, streams: int) -> list[tuple[bytes, bytes]]:
-    """One partition's records: streams interleaved, with some events to a record, and what nobody can read."""
+def _lane(rng: random.Random, work: Workload, number: int, streams: range) -> list[tuple[bytes, bytes]]:
+    """Some of one partition's records: streams interleaved, with some events to a record, and what nobody can read."""
     waiting = []
-    for place in range(streams):
+    for place in streams:
         key = f"conversation-{number}-{place}"
-        waiting.append((key.encode(), _packed(rng, workload._stream(rng, work, key, rng.random() < 0.4))))
+        waiting.append((key.encode(), _packed(rng, _stream(rng, work, key))))
     active: list[tuple[bytes, list[bytes]]] = []
     lane: list[tuple[bytes, bytes]] = []
     while waiting or active:
@@ -74,10 +80,27 @@ def _lane(rng: random.Random, work: Workload, number: int, streams: int) -> list
         if not queue:
             active.remove((key_bytes, queue))
         if rng.random() < 0.03:
-            value = f"no event {number} {len(lane)} {{".encode()
+            value = f"no event {number} {key_bytes.decode()} {len(lane)} {{".encode()
             work.dead_letters.append(value)
             lane.append((key_bytes, value))
     return lane
+
+
+def _stream(rng: random.Random, work: Workload, key: str) -> list[bytes]:
+    """One or two responses under one key, which fall silent far more often than in life."""
+    values: list[bytes] = []
+    for turn in range(rng.choice((1, 1, 2))):
+        ending = rng.choice(ENDINGS)
+        events = workload._response(rng, work, key, f"resp-{key}-{turn}", ending)
+        values += events
+        if ending == "silent":
+            break
+        if rng.random() < 0.3:
+            # A client that reconnects sends everything again, perhaps cut off: nothing new is decided.
+            values += events[: rng.randint(1, len(events))]
+            if rng.random() < 0.5:
+                values.append(events[-1])
+    return values
 
 
 def _packed(rng: random.Random, events: list[bytes]) -> list[bytes]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from processor.adapters.hand import Room
 from processor.adapters.source import Source
 from processor.errors import Retryable
 from tests.simulation.broker import Broker
@@ -45,7 +46,7 @@ def test_a_consumer_whose_helpers_have_ended_is_made_anew(request_key: int, code
 
     async def work(broker: Broker) -> None:
         broker.logs[INPUT, 0].append(records([(b"key", b"value", 1)]), 1)
-        source = Source(SETTINGS, lambda: None)
+        source = Source(SETTINGS, lambda: None, Room(SETTINGS.kafka.max_buffered_bytes))
         await source.start()
         with pytest.raises(Retryable):
             for _ in range(100):

@@ -54,6 +54,7 @@ class Transactions:
         self.by_producer: dict[int, Transaction] = {}
         self._producers = itertools.count(1)
         self._numbers = itertools.count(1)
+        self._late_until = 0.0
         self.settles_late = False
         """Brokers before the fix of KAFKA-17507: a transaction counts as ended before its offsets are readable."""
 
@@ -162,7 +163,9 @@ class Transactions:
         if isinstance(place, Log):
             place.mark(known.producer, known.epoch, commit=commit, now_ms=self._now_ms())
         elif self.settles_late:
-            self._loop.call_later(self._marker_delay() * 5, self._settle, place, known.number, commit)
+            # In the order of the markers, all the same: the group reads one log.
+            self._late_until = max(self._late_until, self._loop.time() + self._marker_delay() * 50)
+            self._loop.call_at(self._late_until, self._settle, place, known.number, commit)
         else:
             self._settle(place, known.number, commit)
         known.markers -= 1

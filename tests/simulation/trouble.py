@@ -15,6 +15,8 @@ from tests.simulation.refusals import DONE_ALL_THE_SAME, FINAL, RETRIABLE
 if TYPE_CHECKING:
     from tests.simulation.world import Machine, World
 
+GROUP = (11, 12, 13, 14)
+"""Requests of a member to its group."""
 LONGEST = 12.0
 """Seconds in which things go wrong."""
 
@@ -51,7 +53,13 @@ class Trouble:
             self._forget: rng.choice((0, 0, 1)),
             self._retain: rng.choice((0, 1)),
             self._wrong_clock: rng.choice((0, 0, 0, 1)),
+            self._deafen: rng.choice((0, 1, 3)),
+            self._swap: rng.choice((0, 1, 2)),
         }
+        self._deaf: dict[Process, float] = {}
+        """Processes whose requests to the group get lost, and until when."""
+        self._focus = rng.choice((-1, 26, 26, 28, 22, 9, 0, 24))
+        """A request that goes wrong more often than others."""
         self._every = rng.choice((0.15, 0.5, 1.5))
         world.broker.cut_fetches = rng.choice((0.0, 0.3))
 
@@ -63,7 +71,17 @@ class Trouble:
         fate = Fate(rng.uniform(0.0001, 0.002), rng.uniform(0.0001, 0.002))
         if self.over:
             return fate
+        if (
+            process is not None
+            and self._deaf
+            and request.API_KEY in GROUP
+            and self._deaf.get(process, 0) > self._world.loop.now
+        ):
+            fate.lost = "hang"
+            return fate
         for kind, rate in self._rates.items():
+            if request.API_KEY == self._focus:
+                rate *= 6  # noqa: PLW2901
             if rate and rng.random() < rate and self._strike(kind, fate, request.API_KEY):
                 self.counts[kind] += 1
                 if self._world.say is not None and process is not None:
@@ -105,6 +123,9 @@ class Trouble:
                     if self._world.say is not None:
                         self._world.say(f"trouble: {name}")
         self.over = True
+        for machine in self._world.machines:
+            machine.clock.wrong_ms = 0
+        self._deaf.clear()
         self._world.network.come_up()
         for machine in self._world.machines:
             machine.wanted = True
@@ -138,6 +159,31 @@ class Trouble:
         process, world = machine.process, self._world
         process.freeze()
         world.outside(self._rng.choice((0.3, 1.0, 3.0, 6.0)), lambda: process.thaw(world.loop))
+        return True
+
+    def _deafen(self) -> bool:
+        """The group hears nothing of a member any more, which goes on with all it has: a zombie that is awake."""
+        machine = self._some()
+        if machine is None or machine.process is None:
+            return False
+        self._deaf[machine.process] = self._world.loop.now + self._rng.choice((1.0, 3.0, 5.0))
+        return True
+
+    def _swap(self) -> bool:
+        """A member freezes, others go on with its partitions; when it wakes, they die."""
+        machine = self._some()
+        if machine is None or machine.process is None:
+            return False
+        process, world = machine.process, self._world
+
+        def wake() -> None:
+            for other in world.machines:
+                if other is not machine and other.process is not None:
+                    other.process.kill()
+            process.thaw(world.loop)
+
+        process.freeze()
+        world.outside(self._rng.choice((2.5, 4.0, 7.0)), wake)
         return True
 
     def _rebalance(self) -> bool:
