@@ -55,13 +55,13 @@ def pass_bound(response: Response, call: Call, detail: str, ctx: Context) -> Non
         return
     call.state = move.state
     call.deltas, call.arguments, call.final = [], None, None
-    # Whatever is published under an id is among what finished under it: thousands of calls, each beyond the bound, must not ask
-    # for the set of all ids each time.
-    if call.call_ids and call.call_ids[0] in response.finished and call.call_ids[0] in published(response):
+    if call.call_ids and is_published(response, call.call_ids[0]):
         call.absorbed = True
         ctx.tally.late += 1
     for call_id in call.call_ids:
-        response.finished.setdefault(call_id, [call])
+        uses = response.finished.setdefault(call_id, [call])
+        if uses[0] is not call and not call.absorbed:
+            uses.append(call)
     if not call.absorbed:
         ctx.out.append(candidate(response, call, Reason.LIMIT, detail, [], ctx))
 
@@ -133,10 +133,10 @@ def trace(ctx: Context) -> tuple[bytes | None, bytes | None]:
     return parent, state
 
 
-def published(response: Response) -> set[str]:
-    """Ids under which what is finished or limited is decided: an id that only contradicted the first one is none (rule 6)."""
-    uses = [use for uses in response.finished.values() for use in uses if use.call_ids and not use.absorbed]
-    return {use.renamed or use.call_ids[0] for use in uses if not (use.reused and _is_late(response, use))}
+def is_published(response: Response, call_id: str) -> bool:
+    """Whether what is finished or limited is decided under an id: where it only contradicted the first one, not (rule 6)."""
+    uses = [use for use in response.finished.get(call_id, ()) if call_id == (use.renamed or use.call_ids[0])]
+    return any(not use.absorbed and not (use.reused and _is_late(response, use)) for use in uses)
 
 
 def _is_late(response: Response, call: Call) -> bool:

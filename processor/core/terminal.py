@@ -13,7 +13,7 @@ from processor.core.agree import as_text, content, differences
 from processor.core.assemble import DECIDABLE, take_final
 from processor.core.events import Item
 from processor.core.machine import TABLE, UNFINISHED, Action, Input, State
-from processor.core.settle import conclude, published
+from processor.core.settle import conclude, is_published
 from processor.core.state import NO_INDEX, Call, Context, Response
 from processor.core.text import filled, join
 from processor.core.vocabulary import Kind, item_kind
@@ -47,14 +47,13 @@ def end_unlisted(response: Response, fact: Input, ctx: Context) -> None:
 
 
 def _end_all(response: Response, fact: Input, cut: Sequence[Call | None], ctx: Context) -> None:
-    decided: set[str] | None = None
+    unfinished: set[str] = set()
     for call in response.items:
         if call.kind not in DECIDABLE:
             continue
         if call.state in UNFINISHED and call.call_ids:  # rule 3: nothing is decided twice for one call_id
-            decided = published(response) if decided is None else decided
-            call.absorbed = call.call_ids[0] in decided
-            decided.add(call.call_ids[0])
+            call.absorbed = call.call_ids[0] in unfinished or is_published(response, call.call_ids[0])
+            unfinished.add(call.call_ids[0])
         own = fact if fact is not Input.CUT_OFF or any(call is c for c in cut) else Input.RELEASED
         conclude(response, call, own, ctx)
 

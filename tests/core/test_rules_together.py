@@ -242,3 +242,20 @@ def test_a_repeat_is_not_the_latest_item_of_its_index() -> None:
     """Rules 8 and 17: of several items at the highest index the latest was cut off; an earlier one's repeat changes nothing."""
     events = [created(), done(1, weather("c1")), done(1, weather("c2")), done(1, weather("c1"))]
     assert reasons([*events, terminal("incomplete", output=None)]) == [("c1", "ok"), ("c2", "status")]
+
+
+def test_a_limited_call_is_decided_once_also_under_an_id_that_was_used() -> None:
+    """Rules 3 and 18: a call is limited under an id that contradicted another; what is open under it is not decided too."""
+    events = [created(), announced(0, weather("c1")), done(0, weather("c2")), announced(1, weather("c2"))]
+    again = announced(2, weather("c2"))
+    decided = reasons([*events, again, terminal(output=None)], max_calls=2)
+    assert decided == [("c2", "limit"), ("c1", "conflict")]
+    decided = reasons([*events, delta(1, " " * 40), terminal(output=None)], max_argument_bytes=20)
+    assert decided == [("c2", "limit"), ("c1", "conflict")]
+
+
+def test_the_namespace_functions_is_a_namespace_beside_another() -> None:
+    """Rules 7 and 34: `namespace_functions` makes no piece with that namespace agree with one that has another."""
+    events = [created(), announced(0, weather(namespace="functions")), done(0, weather(namespace="other"))]
+    assert reasons([*events, terminal(output=None)], tolerate=["namespace_functions"]) == [("c1", "conflict")]
+    assert reasons([*events[:2], done(0, weather()), terminal(output=None)], tolerate=["namespace_functions"]) == [("c1", "ok")]

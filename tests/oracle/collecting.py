@@ -113,7 +113,7 @@ class Collecting(ABC):
         elif opened and "added_again" in self.bounds.tolerate and same_id(opened[-1], item):
             use = opened[-1]
             # Its arguments begin again. What contradicted itself before, or does now, is not made good by that.
-            use.spoiled = disagree(use, self.bounds.tolerate)
+            use.spoiled = disagree(use)
             use.before, use.deltas = [{**piece, "arguments": None} for piece in use.before], []
         else:
             use = self._begin(index)
@@ -161,7 +161,7 @@ class Collecting(ABC):
         first = min(earlier, key=lambda u: (u.silent, not u.done_at, u.done_at), default=None)
         if first is not None and use.call_id:
             # What contradicts a call that is decided comes too late to take its content away.
-            void = self.used.get(use.call_id) == LATE if first.decided else disagree(first, self.bounds.tolerate)
+            void = self.used.get(use.call_id) == LATE if first.decided else disagree(first)
             if first.limited or void:
                 return first
         return next((u for u in earlier if not u.limited and u.content() == use.content()), None)

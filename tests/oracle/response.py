@@ -109,8 +109,9 @@ class Reading(Collecting):
         if use.renames:
             call_id = use.renamed_to
         void = reason == "conflict" or (reason == "limit" and use.final is None) or self._disagrees(use)
-        for claimed in use.claims | ({call_id} if call_id else set()):
-            self.used.setdefault(claimed, LATE if void else use.content())
+        if not use.limited:  # Else they are used up already, as far as nothing finished under them.
+            for claimed in use.claims | ({call_id} if call_id else set()):
+                self.used.setdefault(claimed, LATE if void else use.content())
         self.verdicts.append(Verdict((*token, len(self.verdicts)), call_id, reason, use))
 
     def _reason(self, use: Use, how: str) -> str:
@@ -154,7 +155,7 @@ class Reading(Collecting):
         return "conflict" if self._disagrees(use) else ""
 
     def _disagrees(self, use: Use) -> bool:
-        return self._tools_clash() or disagree(use, self.bounds.tolerate)
+        return self._tools_clash() or disagree(use)
 
     def _tools_clash(self) -> bool:
         """Rule 10."""

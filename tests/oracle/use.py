@@ -4,7 +4,6 @@ Owns what pieces say beside each other. What becomes of an item is decided in `r
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -136,7 +135,7 @@ def _paired(text: str) -> bool:
     return True
 
 
-def disagree(use: Use, tolerate: Sequence[str]) -> bool:
+def disagree(use: Use) -> bool:
     """Whether a piece contradicts the final one (rule 7)."""
     if use.spoiled or (use.renamed_to is not None and not use.renames):
         return True
@@ -157,8 +156,7 @@ def disagree(use: Use, tolerate: Sequence[str]) -> bool:
             said.append(use.entry[name])
         if name == "call_id" and not final.get(name):
             continue  # Refused for its identity.
-        said = [s for s in [final.get(name), *said] if not (s == "functions" and "namespace_functions" in tolerate)]
-        if said and final.get(name) is not None and any(whole(s) != whole(said[0]) for s in said):
+        if final.get(name) is not None and any(whole(s) != whole(final[name]) for s in said):
             return True
     return False
 
