@@ -159,6 +159,9 @@ class Reader:
             if code == UNSTABLE_OFFSET_COMMIT and loop.time() < patience:
                 await asyncio.sleep(UNSTABLE_PAUSE_SECONDS)
                 continue
+            if code == UNSTABLE_OFFSET_COMMIT:
+                # Fail closed: whether its decisions were published cannot be told.
+                raise Retryable("Reading the committed offset failed: a transaction on it does not end (docs/reliability.md).")
             if code:
                 self._coordinator = None
                 raise translate(kafka.for_code(code)(), "Reading the committed offset failed")
