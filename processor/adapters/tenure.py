@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CHUNK, CHUNK_BYTES = 500, 1 << 20
+CHUNK, CHUNK_BYTES = 500, 256 << 10
 """Records, and bytes of values, fed at a stretch before others get their turn: heartbeats are never blocked for longer."""
 PENDING_RECORDS = 20_000
 """Decisions that may wait for the transaction before it; then nothing more is fed."""
