@@ -11,10 +11,11 @@ import uuid
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from processor.broker import Broker, BrokerFailed, BrokerUnavailable, find_jars, find_tools
 from processor.broker.jars import OVERRIDE
-from processor.broker.listeners import in_use
+from processor.broker.listeners import free_ports, in_use
 from processor.broker.probe import answers
 from tests.conftest import MakeTopic, create_topic
 from tests.traffic import consume, produce
@@ -174,3 +175,29 @@ def test_two_starters_fetch_kafka_once(tmp_path: Path) -> None:
     assert sorted(path.suffix for path in folder.parent.iterdir()) == ["", ".lock"]
     later = subprocess.run(command, cwd=tmp_path, env={**environment, "PATH": ""}, capture_output=True, text=True, check=True)
     assert later.stdout.splitlines() == [str(folder)]
+
+
+def test_a_controller_apart_outlives_the_broker() -> None:
+    """With a controller of its own a broker ends and comes back, after the controller has noticed, with its data and ports."""
+    with Broker(quick=True, apart=True) as broker:
+        address, controller = broker.bootstrap, broker.log.with_name("controller.log")
+        asyncio.run(create_topic(address, "kept"))
+        asyncio.run(produce(address, "kept", [b"before"]))
+        for noticed, end in enumerate((broker.kill, broker.stop), 1):
+            end()
+            assert not broker.running
+            broker.start()
+            assert controller.read_text().count("Fencing broker 1 ") == noticed
+        assert "Beginning controlled shutdown" not in broker.log.read_text()
+        assert broker.bootstrap == address
+        assert asyncio.run(consume(address, "kept", 1)) == [b"before"]
+
+
+def test_a_front_is_advertised_elsewhere() -> None:
+    """A client that comes through the listener FRONT is told the port of the proxy, and not the broker's own."""
+    (port,) = free_ports(1)
+    with Broker(quick=True, front=port) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.address("FRONT"), "log_level": 0})
+        told = [f"{node.host}:{node.port}" for node in admin.list_topics(timeout=30).brokers.values()]
+        assert told == [f"127.0.0.1:{port}"]
+        assert broker.address("FRONT") != f"127.0.0.1:{port}"
