@@ -17,7 +17,7 @@ from processor.core.vocabulary import Kind, item_kind, item_label
 
 _CALL = Kind.CALL
 """Looked up once: Python 3.11 does not specialise the look-up of an enum member."""
-_LOOSE_DELTAS = 8
+_LOOSE_DELTAS = 4
 """Deltas of a call that are kept by themselves."""
 DECIDABLE = frozenset({_CALL, Kind.NAMESPACED, Kind.ACTION})
 

@@ -21,6 +21,8 @@ def repeated(response: Response, event: Event, tally: Tally) -> bool:
     if number > highest:
         tally.gaps += 0 <= highest < number - 1
         if number != response.next_number:
+            if response.runs is None:
+                response.runs = [(0, 0)]
             response.runs.append((number, len(response.prints)))
         response.prints.append(print_of(event))
         response.buffered_bytes += ITEM_BYTES
@@ -31,7 +33,7 @@ def repeated(response: Response, event: Event, tally: Tally) -> bool:
         return True
     response.unnumbered = True
     response.next_number = -1
-    response.runs.clear()
+    response.runs = None
     del response.prints[:]
     tally.unnumbered += 1
     return False
@@ -56,11 +58,12 @@ def numbered(response: Response) -> bool:
 
 def _noted(response: Response, number: int) -> int | None:
     """The print that was noted under a number."""
-    run = bisect_right(response.runs, (number, len(response.prints))) - 1
+    runs = response.runs or [(0, 0)]
+    run = bisect_right(runs, (number, len(response.prints))) - 1
     if run < 0:
         return None
-    first, place = response.runs[run]
-    end = response.runs[run + 1][1] if run + 1 < len(response.runs) else len(response.prints)
+    first, place = runs[run]
+    end = runs[run + 1][1] if run + 1 < len(runs) else len(response.prints)
     at = place + number - first
     return response.prints[at] if at < end else None
 

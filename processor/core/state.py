@@ -103,8 +103,8 @@ class Response:
     """Its sequence numbers stood still or restarted: they say nothing any more."""
     prints: "array[int]" = field(default_factory=_prints)
     """Of every event that can change a decision, 64 bits that tell it from another (rule 12)."""
-    runs: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
-    """Where their numbers go on one by one: (first number, its place in the prints)."""
+    runs: list[tuple[int, int]] | None = None
+    """Where their numbers go on one by one: (first number, its place in the prints); None: from 0 on, all of them."""
     tools: bytes | None = None
     """What the response echoed; else its request's."""
     tools_echoed: bool = False

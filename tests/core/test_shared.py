@@ -63,7 +63,7 @@ def test_small_deltas_are_joined_on_the_way(character: str) -> None:
         for stream in partition._streams.by_key.values():
             if stream.open is not None and stream.open.open is not None:
                 most = max([most, *(len(call.deltas) for call in stream.open.open.items)])
-    assert 1 < most < 20
+    assert 1 < most < 10
     (decided,) = partition.take()
     # Of assembly's making: it found no fault.
     assert decided.reason == "None"
