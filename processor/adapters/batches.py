@@ -23,7 +23,7 @@ from aiokafka import errors
 from aiokafka.consumer.fetcher import READ_COMMITTED, FetchResult
 from aiokafka.record.default_records import DefaultRecordBatch
 
-from processor.adapters.hand import Room, size_of
+from processor.adapters.hand import Room, size_of, value_bytes
 
 RESULT = ("_topic_partition", "_partition_records", "_assignment", "check_assignment", "has_more", "getall")
 UNREAD = (
@@ -36,7 +36,16 @@ UNREAD = (
     "_consumer_record",
     "next_fetch_offset",
 )
-BATCH = ("validate_crc", "base_offset", "next_offset", "producer_id", "is_control_batch", "is_transactional", "__iter__")
+BATCH = (
+    "compression_type",
+    "validate_crc",
+    "base_offset",
+    "next_offset",
+    "producer_id",
+    "is_control_batch",
+    "is_transactional",
+    "__iter__",
+)
 """What is used of the client's own objects; all must be there."""
 NO_LIMIT = 1 << 60
 UNREAD_SECONDS = 60.0
@@ -95,6 +104,8 @@ class _WholeBatches:
         self._room = room
         # Weak: the result holds this object, and a circle would keep megabytes until the garbage collector comes by.
         self._result = weakref.ref(result)
+        self._bytes = result._partition_records._records.size_in_bytes()
+        """Bytes that are unread of the answer, as they came."""
         self._waiting: list[Any] = []
         """Records of a batch that was cut by `max_records`; the client's position is before them."""
         self._after = 0
@@ -119,7 +130,8 @@ class _WholeBatches:
                 batch = unread._records.next_batch()
                 if not _skipped(unread, batch):
                     records = _from(unread, batch, position)
-                    count += size_of(records)
+                    plain = type(batch) is DefaultRecordBatch and not batch.compression_type
+                    count += value_bytes(records) if plain else size_of(records)
                     found += records
                 # The last offset of a batch stays in its head where compaction has taken the record.
                 position = max(position, batch.next_offset)
@@ -137,7 +149,10 @@ class _WholeBatches:
             counted = False
         elif not unread._records.has_next():
             result._partition_records = None
-        if counted:
+            # Keys and headers too: what is not compressed is in hand as large as it came.
+            count = max(count, self._bytes)
+        self._bytes = max(self._bytes - count, 0)
+        if counted and found:
             room.note_read(result._topic_partition.partition, count)
         unread.next_fetch_offset = position
         result._assignment.state_value(result._topic_partition).consumed_to(position)

@@ -19,10 +19,15 @@ HELD_BATCHES = 4
 
 
 def size_of(records: Sequence[Record]) -> int:
-    """Bytes of records, about. Two passes over the list are cheaper than one loop."""
-    own = sum([len(record.value or b"") + len(record.key or b"") for record in records])
+    """Bytes of records, about, with keys and headers."""
+    keys = sum([len(record.key or b"") for record in records])
     headers = sum([len(value) for record in records for _, value in record.headers if value])
-    return own + headers + RECORD_BYTES * len(records)
+    return value_bytes(records) + keys + headers
+
+
+def value_bytes(records: Sequence[Record]) -> int:
+    """Bytes of records by their values alone: for each event there is, so it must cost next to nothing."""
+    return sum([len(record.value or b"") for record in records]) + RECORD_BYTES * len(records)
 
 
 class Room:
@@ -159,11 +164,16 @@ class Hand:
 
 def stretches(records: Sequence[Record], most: int, most_bytes: int) -> Iterator[Sequence[Record]]:
     """Cut a batch into what may be fed at a stretch: so many records, and no more bytes unless one record has them."""
-    first = taken = 0
-    for place, record in enumerate(records):
-        own = len(record.value or b"")
-        if place > first and (place - first >= most or taken + own > most_bytes):
-            yield records[first:place]
-            first, taken = place, 0
-        taken += own
-    yield records if first == 0 else records[first:]
+    for start in range(0, len(records), most):
+        some = records if len(records) <= most else records[start : start + most]
+        sizes = [len(record.value or b"") for record in some]
+        if sum(sizes) <= most_bytes:
+            yield some
+            continue
+        first = taken = 0
+        for place, size in enumerate(sizes):
+            if place > first and taken + size > most_bytes:
+                yield some[first:place]
+                first, taken = place, 0
+            taken += size
+        yield some[first:]
