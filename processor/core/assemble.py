@@ -48,8 +48,8 @@ def announce(response: Response, event: Event, ctx: Context) -> None:
         if before and index is not None:
             before.conflict = before.conflict or "a second item was announced at its output index"
             if response.clashed is None:
-                response.clashed = set()
-            response.clashed.add(index)
+                response.clashed = {}
+            response.clashed.setdefault(index, [before, call])
         call.conflict = "it was announced at the output index of an open item"
     over = _identify(response, call, item, ctx)
     response.buffered_bytes += claim(call, item, ctx.bounds)
@@ -193,6 +193,8 @@ def _begin(response: Response, index: int | None, state: State, ctx: Context) ->
     response.buffered_bytes += ITEM_BYTES
     if index is not None:
         response.latest[index] = call
+        if response.clashed is not None and index in response.clashed:
+            response.clashed[index].append(call)
         response.highest_index = max(response.highest_index, index)
     return call
 
@@ -215,18 +217,20 @@ def _check_calls(response: Response, call: Call, ctx: Context, *, over: bool) ->
         settle.pass_bound(response, call, "its response has more calls than max_calls", ctx)
 
 
-def _open_at(response: Response, index: int | None) -> list[Call]:
+def _open_at(response: Response, index: int) -> list[Call]:
     """Open items of an index, the latest last: more than one only where two were announced."""
-    if index is not None and (response.clashed is None or index not in response.clashed):
+    if response.clashed is None or index not in response.clashed:
         latest = response.latest.get(index)
         return [latest] if latest is not None and latest.state in OPEN_ON_THE_WIRE else []
-    return [c for c in response.items if c.index == index and c.state in OPEN_ON_THE_WIRE]
+    # What is over leaves the list, or items that come and go beside an open one would all be looked at again each time.
+    found = response.clashed[index] = [c for c in response.clashed[index] if c.state in OPEN_ON_THE_WIRE]
+    return found
 
 
 def _latest(response: Response, index: int | None) -> Call | None:
     """The latest open item of an index, else the latest of all that were there."""
     latest = None if index is None else response.latest.get(index)
-    if latest is None or response.clashed is None or index not in response.clashed or latest.state in OPEN_ON_THE_WIRE:
+    if index is None or latest is None or latest.state in OPEN_ON_THE_WIRE:
         return latest
     return next(reversed(_open_at(response, index)), latest)
 

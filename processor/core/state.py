@@ -87,8 +87,8 @@ class Response:
     """In order of first appearance."""
     latest: dict[int, Call] = field(default_factory=dict)
     """By output index."""
-    clashed: set[int] | None = None
-    """Output indexes at which an item was announced beside an open one: nearly always none, and then there is no set."""
+    clashed: dict[int, list[Call]] | None = None
+    """What may be open at each output index where an item was announced beside an open one; None: nearly always, at none."""
     finished: dict[str, list[Call]] = field(default_factory=dict)
     """Uses of a call_id that count as its content (rules 8 and 9), the first one first."""
     functions: int = 0

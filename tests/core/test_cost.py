@@ -76,6 +76,9 @@ SHAPES: dict[str, Shape] = {
         events(completed(*(item(call_id=f"d{i}", **CUSTOM) for i in range(n)))),
     ],
     "announced at one index": lambda n: [events(*(added(0, call_id=f"c{i}") for i in range(n)))],
+    "announced and finished beside an open item": lambda n: [
+        events(added(0), *(e for i in range(n) for e in (added(0, call_id=f"c{i}"), done(0, call_id=f"c{i}"))))
+    ],
     "finished at one index": lambda n: [events(*(done(0, call_id=f"c{i}") for i in range(n)))],
     "fragments of what nobody announced": lambda n: [
         events(*(delta(i) for i in range(n))),
