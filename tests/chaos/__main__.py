@@ -13,6 +13,7 @@ from pathlib import Path
 from benchmarks.page import put
 from tests.chaos import report
 from tests.chaos.faults import FAULTS
+from tests.chaos.overtaken import overtaken
 from tests.chaos.run import chaos
 
 FULL = dict(zip(FAULTS, (42, 16, 8, 16, 16, 10, 20, 20, 8, 10, 22, 10, 5, 5, 6), strict=True))
@@ -43,6 +44,10 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         say(f"Seed {options.seed}: {sum(plan.values()) + 4 * rolls} faults. Logs: {folder}")
         result = chaos(folder, options.seed, plan, say, rolls=rolls, per_second=options.per_second)
+        for again in range(0 if options.only else 2):
+            place = folder / f"overtaken-{again}"
+            place.mkdir()
+            result.overtaken.append(overtaken(place, options.seed + again, say))
     command = "make chaos" if full else "python -m tests.chaos " + " ".join(sys.argv[1:])
     text = report.render(result, command, full=full)
     say(f"\n{text}\n{result.verdict}")

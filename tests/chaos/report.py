@@ -10,6 +10,7 @@ import statistics
 from benchmarks.page import commit_hash
 from tests.chaos.arena import SESSION_SECONDS
 from tests.chaos.faults import FAULTS
+from tests.chaos.overtaken import Overtaken
 from tests.chaos.run import LEAVES, ROLLING, Outcome, Result
 
 LEAST_COUNTED = 200
@@ -28,6 +29,7 @@ def failures(result: Result, *, full: bool) -> list[str]:
     """What the run did not reach; `full`: bounds and number of faults count too."""
     found = [] if result.verdict is not None and result.verdict.clean else [f"verdict: {result.verdict}"]
     found += [f"somebody had to be replaced after {text.splitlines()[0]}" for text in result.stuck]
+    found += [f"retention: {one.verdict}" for one in result.overtaken if not one.verdict.clean]
     if not full:
         return found
     if result.counted < LEAST_COUNTED:
@@ -67,9 +69,24 @@ def render(result: Result, command: str, *, full: bool) -> str:
         lines += ["| partition | restarts | pause, median (s) | worst (s) |", "| ---: | ---: | ---: | ---: |"]
         for number, pauses in enumerate(zip(*(one.pauses for one in rolls), strict=True)):
             lines.append(f"| {number} | {len(pauses)} | {statistics.median(pauses):.2f} | {max(pauses):.2f} |")
+    if result.overtaken:
+        lines += _retention(result.overtaken)
     if bad:
         lines += ["", "Not reached: " + "; ".join(bad) + "."]
     return "\n".join(lines) + "\n"
+
+
+def _retention(runs: list[Overtaken]) -> list[str]:
+    verdicts = [one.verdict for one in runs]
+    lost, twice, wrong = (sum(len(getattr(one, name)) for one in verdicts) for name in ("lost", "twice", "wrong"))
+    given_up, again, unseen = (sum(getattr(one, name) for one in runs) for name in ("given_up", "again", "unseen"))
+    return [
+        "",
+        f"Retention overtakes W while no member runs, {2 * len(runs)} partitions (`tests/chaos/overtaken.py`): each stopped",
+        "and said why, the others went on, and nothing was published until `offset_reset` was set. Then, of the calls whose",
+        f"records were all there, lost {lost}, twice {twice}, wrong {wrong}. Of {given_up} calls with deleted records {again}",
+        f"were decided again, and {unseen} approved by what was left of them though the whole would have been rejected.",
+    ]
 
 
 def _row(kind: str, outcomes: list[Outcome], pauses: list[float]) -> str:

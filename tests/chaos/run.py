@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.chaos.arena import PARTITIONS, Arena, NeverBack
 from tests.chaos.faults import FAULTS, FEWEST_MEMBERS, MOST_MEMBERS, Fault, Hit, joined, left, restarted
+from tests.chaos.overtaken import Overtaken
 from tests.chaos.verdict import Verdict
 
 ROLLING = "rolling restart of 4 members, each"
@@ -42,6 +43,8 @@ class Result:
     last: str = ""
     """What was done last, for people."""
     verdict: Verdict | None = None
+    overtaken: list[Overtaken] = field(default_factory=list)
+    """Runs of the fault after which something must be lost."""
     records: int = 0
     seconds: float = 0.0
 
