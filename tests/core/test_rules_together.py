@@ -259,3 +259,10 @@ def test_the_namespace_functions_is_a_namespace_beside_another() -> None:
     events = [created(), announced(0, weather(namespace="functions")), done(0, weather(namespace="other"))]
     assert reasons([*events, terminal(output=None)], tolerate=["namespace_functions"]) == [("c1", "conflict")]
     assert reasons([*events[:2], done(0, weather()), terminal(output=None)], tolerate=["namespace_functions"]) == [("c1", "ok")]
+
+
+def test_an_item_that_only_the_list_calls_a_call() -> None:
+    """Rules 19 and 31: it is counted where it was announced, before calls that only the list tells of."""
+    events = [created(), announced(0, weather("c1", type="acme:call"))]
+    listed = terminal(output=[weather("c2"), weather("c1")])
+    assert reasons([*events, listed], max_calls=1) == [("c2", "limit"), ("c1", "conflict")]

@@ -58,6 +58,8 @@ class Reading(Collecting):
             own = match(self.uses, entries)
             for number, use in enumerate(self.uses):
                 use.renames = self._may_rename(use, self.uses[:number])
+                if use.entry is not None and use.identified:
+                    self.count(use, token)  # Its entry may be the first piece that calls it a call.
             for use in own:
                 if self._repeated(use) is None:
                     self.uses.append(use)
