@@ -35,6 +35,8 @@ UNREAD = (
     "_contains_abort_marker",
     "_consumer_record",
     "next_fetch_offset",
+    "_records_iterator",
+    "_unpack_records",
 )
 BATCH = (
     "compression_type",
@@ -83,7 +85,24 @@ class _Results(OrderedDict[Any, Any]):
             result.getall = _WholeBatches(result, self._room)  # type: ignore[method-assign]
             # Else the client would ask for the other partitions after 0.1 s, each time with another answer in memory.
             result._backoff = UNREAD_SECONDS
+            result._partition_records._records_iterator = _OneByOne(result._partition_records)
         super().__setitem__(where, result)
+
+
+class _OneByOne:
+    """In place of the client's own iterator over single records, made only when it is asked for.
+
+    That one is a generator, and a circle from the start: an answer that is read in whole batches, or let go unread, would
+    stay in memory until the garbage collector comes by. With few large records it hardly ever does: 400 MB were seen.
+    """
+
+    def __init__(self, unread: Any) -> None:
+        self._unread = weakref.ref(unread)
+
+    def __next__(self) -> Any:
+        unread: Any = self._unread()
+        unread._records_iterator = unread._unpack_records()
+        return next(unread._records_iterator)
 
 
 def _as_expected(result: Any) -> bool:

@@ -1,6 +1,8 @@
 """Whole batches are read exactly as the client reads single records: its own way, on the same log, is held against it."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
@@ -163,6 +165,30 @@ def fetched(data: bytes, *, start: int = 0, deserializer: Any = None) -> tuple[A
     results = batches._Results()
     results[HERE] = FetchResult(HERE, assignment=assignment, partition_records=unread, backoff=0)
     return results, state
+
+
+@pytest.mark.parametrize("how", ["in whole batches", "one by one", "unread", "in part"])
+def test_an_answer_is_let_go_at_once(how: str) -> None:
+    """Without the garbage collector: an answer may have 50 MB, and few large records hardly ever call for it."""
+
+    async def work() -> None:
+        results, _ = fetched(batch(0, 3) + batch(3, 2))
+        unread = weakref.ref(results[HERE]._partition_records)
+        if how == "in whole batches":
+            assert len(results[HERE].getall()) == 5
+        elif how == "in part":
+            assert len(results[HERE].getall(2)) == 2
+        elif how == "one by one":
+            assert [results[HERE].getone().offset for _ in range(5)] == [0, 1, 2, 3, 4]
+            assert results[HERE].getone() is None
+        del results[HERE]
+        assert unread() is None
+
+    gc.disable()
+    try:
+        asyncio.run(work())
+    finally:
+        gc.enable()
 
 
 def test_a_broken_batch_fails_alone() -> None:
