@@ -6,7 +6,6 @@ itself up for Python's garbage collector; few and many by turns, so that the rat
 """
 
 import argparse
-import gc
 import random
 import subprocess
 import sys
@@ -20,10 +19,10 @@ from benchmarks.core import CHUNK, Read
 from benchmarks.memory import by_stream
 from benchmarks.stream import Shape
 from benchmarks.workload import make
+from processor import garbage
 from processor.app import Core, compiler
 from processor.core.pipeline import Partition
 from processor.core.registry import ToolFile, build
-from processor.service import GARBAGE_THRESHOLDS
 from processor.settings import Settings
 
 FEW, MANY = 100, 100_000
@@ -80,9 +79,7 @@ def child(count: int, events: int) -> float:
     core = Core(settings, build([ToolFile("tools.json", None, traffic.tools)], compiler(settings)))
     partition = core.partition("responses.events", 0)
     partition.resume(None, 0)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GARBAGE_THRESHOLDS)
+    garbage.calm()
     offset = feed(partition, traffic.opened(), 0)[0]
     taken = 0.0
     for _ in range(0, events, AT_ONCE):

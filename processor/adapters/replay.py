@@ -8,6 +8,7 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
 from typing import IO, Any, NamedTuple
 
 from processor.adapters.archive import ArchivedRecord
@@ -57,14 +58,14 @@ def replay(
 
 
 def _runs(records: Iterable[ArchivedRecord]) -> Iterator[list[ArchivedRecord]]:
-    run: list[ArchivedRecord] = []
-    for record in records:
-        if run and (len(run) >= RUN_RECORDS or (record.topic, record.partition) != (run[0].topic, run[0].partition)):
-            yield run
-            run = []
-        run.append(record)
-    if run:
-        yield run
+    """Records of one partition that follow one another, up to so many."""
+    left = iter(records)
+    while some := list(islice(left, RUN_RECORDS)):
+        if len({(record.topic, record.partition) for record in some}) == 1:
+            yield some
+        else:
+            for _, run in groupby(some, key=lambda record: (record.topic, record.partition)):
+                yield list(run)
 
 
 class _Through:

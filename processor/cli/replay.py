@@ -51,13 +51,15 @@ def replay(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary.")] = False,
 ) -> None:
     """Send archived topics or files through the same core as `run`, and write what it decides."""
-    from processor.adapters.archive import Archive  # noqa: PLC0415 - start-up of the others stays quick
+    from processor import garbage  # noqa: PLC0415 - start-up of the others stays quick
+    from processor.adapters.archive import Archive  # noqa: PLC0415 - as above
     from processor.adapters.replay import Report, write  # noqa: PLC0415 - as above
     from processor.adapters.replay import replay as through  # noqa: PLC0415 - as above
 
     settings = settings_from(config, sets)
     core = core_from(settings)
     _keep_apart(files, decisions, dead_letters)
+    garbage.calm()
     archive = Archive(settings.topics.events)
     report = Report()
     suggestions = _suggestions(core) if suggest else None
