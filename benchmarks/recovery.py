@@ -238,24 +238,25 @@ def measure(options: argparse.Namespace, bootstrap: str, folder: Path) -> list[R
 
 def render(rows: list[Row], repeats: int, command: str) -> str:
     """Make the table."""
-    last, commit = rows[-1], commit_hash("processor", "benchmarks")
+    commit = commit_hash("processor", "benchmarks")
+    where = f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {os.getloadavg()[2]:.0f} (15 minutes)"
+    columns = ["records from W to P", "as silence at 2,500/s"]
+    columns += [f"{what}, {unit}" for what in ("takeover", "plain reading") for unit in ("wall s", "CPU s", "records/s")]
     lines = [
-        f"`{command}`, commit {commit}, Python {platform.python_version()}, {os.cpu_count()} CPUs, medians of {repeats}:",
+        f"`{command}`, commit {commit}, {where}, medians of {repeats}. Rates",
+        "are records per second of CPU time, which is what a processor to itself gives; wall time is that of this machine with",
+        "its load.",
         "",
-        "| records from W to P | as silence at 2,500/s | takeover (s) | records/s | plain reading (s) | records/s | share |",
-        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        f"| {' | '.join([*columns, 'share'])} |",
+        "|" + " ---: |" * (len(columns) + 1),
     ]
     for row in rows:
-        silence = row.records / EVENTS_A_SECOND
+        silence = f"{row.records / EVENTS_A_SECOND / 60:.1f} min"
+        ours, theirs = row.records / row.takeover_cpu_s, row.records / row.reading_cpu_s
         lines.append(
-            f"| {row.records:,} | {silence / 60:.1f} min | {row.takeover_s:.2f} | {row.records / row.takeover_s:,.0f} | "
-            f"{row.reading_s:.2f} | {row.records / row.reading_s:,.0f} | {row.reading_s / row.takeover_s:.0%} |"
+            f"| {row.records:,} | {silence} | {row.takeover_s:.1f} | {row.takeover_cpu_s:.2f} | {ours:,.0f} "
+            f"| {row.reading_s:.1f} | {row.reading_cpu_s:.2f} | {theirs:,.0f} | {ours / theirs:.0%} |"
         )
-    costs = [
-        f"{what} {seconds:.1f} s ({1e6 * seconds / last.records:.1f} us a record)"
-        for what, seconds in (("the takeover", last.takeover_cpu_s), ("plain reading", last.reading_cpu_s))
-    ]
-    lines += ["", f"CPU time for {last.records:,} records: {', '.join(costs)}."]
     return "\n".join(lines) + "\n"
 
 
