@@ -4,7 +4,6 @@ Written for reading, not for speed: the events of a response are walked again fr
 records. It never imports the code under test.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -161,7 +160,7 @@ class Reading(Collecting):
 
     def _tools_clash(self) -> bool:
         """Rule 10."""
-        return len({json.dumps(tools, sort_keys=True) for tools in self.echoed}) > 1
+        return any(tools != self.echoed[0] for tools in self.echoed)
 
     def _gate(self, use: Use) -> str:
         request = self.response.request or {}

@@ -68,8 +68,7 @@ def judge(
         return "arguments_parse"
     if not isinstance(value, dict):
         return "arguments_schema"
-    fits = all(_validator(json.dumps(schema)).is_valid(value) for schema in schemas)
-    return "ok" if fits else "arguments_schema"
+    return "ok" if all(_fits(json.dumps(schema), json.dumps(value)) for schema in schemas) else "arguments_schema"
 
 
 def permits(choice: Any, name: str) -> bool:
@@ -118,9 +117,9 @@ def _compiles(schema: str) -> bool:
     return True
 
 
-@lru_cache(maxsize=100)
-def _validator(schema: str) -> Any:
-    return jsonschema.Draft202012Validator(json.loads(schema))
+@lru_cache(maxsize=1000)
+def _fits(schema: str, value: str) -> bool:
+    return bool(jsonschema.Draft202012Validator(json.loads(schema)).is_valid(json.loads(value)))
 
 
 def ijson(text: str) -> Any:
