@@ -51,6 +51,7 @@ def gate_settings(settings: Settings) -> GateSettings:
         arguments=settings.arguments,
         max_argument_bytes=settings.max_argument_bytes,
         max_argument_depth=settings.max_argument_depth,
+        max_in_band_effort_ms=settings.max_in_band_effort_ms,
         tolerate=settings.tolerate,
         # What the topics are made for (design section 7), and what the producer sends at once.
         max_decision_bytes=min(settings.largest_approval(), settings.kafka.max_request_bytes) - FRAME_BYTES,

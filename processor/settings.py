@@ -157,6 +157,11 @@ class Settings:
     max_calls: Annotated[int, whole(1), "Calls a response."] = 128
     max_argument_bytes: Annotated[int, size(), "Bytes of arguments a call, as UTF-8."] = MIB
     max_argument_depth: Annotated[int, whole(1, 512), "Levels of nesting in the arguments."] = 64
+    max_in_band_effort_ms: Annotated[
+        int,
+        duration(),
+        "Time that judging a call by schemas of its stream may take at the worst, as estimated from their sizes.",
+    ] = SECOND
     max_response_bytes: Annotated[int, size(), "Bytes buffered a response."] = 8 * MIB
     max_streams: Annotated[int, whole(1), "Streams a partition that are open or known."] = 100_000
     delivery: Annotated[

@@ -57,6 +57,7 @@ class Gate:
         self._quick_chars = min(settings.max_argument_bytes // 4, LONG) if settings.max_argument_depth >= QUICK_DEPTH else -1
         self._max_bytes = settings.max_argument_bytes
         self._max_depth = settings.max_argument_depth
+        self._max_effort_ns = settings.max_in_band_effort_ms * 1_000_000
         self._empty = "empty_arguments" in settings.tolerate
         self._object = "arguments_object" in settings.tolerate
         self._functions = "namespace_functions" in settings.tolerate
@@ -86,7 +87,10 @@ class Gate:
                 tried = self._registry_only and namespace is None and len(text) <= quick_chars
                 reader = read_closely if tried or quick_chars == NUMBERS else read
                 value = reader(text, self._max_bytes, self._max_depth)
-                if type(value) is dict and is_valid(value):
+                # What may cost too much is left to the ordered checks, which count: no text under this size can.
+                effort = verdict.tools[0].effort
+                cheap = effort is None or len(text) * effort.most_a_char <= self._max_effort_ns
+                if type(value) is dict and cheap and is_valid(value):
                     return verdict
         except Exception:  # noqa: BLE001, S110 - no proof, as before
             pass
@@ -166,6 +170,14 @@ class Gate:
         if type(value) is not dict:
             _refuse(verdict, Reason.ARGUMENTS_SCHEMA, "the arguments are no JSON object")
             return
+        effort_ns = self._effort_ns(verdict.tools, text, value)
+        if effort_ns > self._max_effort_ns:
+            _refuse(
+                verdict,
+                Reason.LIMIT,
+                f"judging it may take {effort_ns // 1_000_000} ms, the bound is {self._max_effort_ns // 1_000_000}",
+            )
+            return
         for tool in verdict.tools:
             fits = tool.is_valid(value)
             if tool.second is not None and tool.second(value) is not fits:
@@ -177,6 +189,12 @@ class Gate:
             verdict.would_reject = verdict.reason
             verdict.reason = Reason.OK
         return
+
+    def _effort_ns(self, tools: tuple[Tool, ...], text: str, value: dict[str, Any]) -> int:
+        """Nanoseconds that judging by untrusted tools may take; counted only where a text of that size can take too many."""
+        efforts = [tool.effort for tool in tools if tool.effort is not None]
+        most = len(text) * sum(effort.most_a_char for effort in efforts)
+        return most if most <= self._max_effort_ns else sum(effort.of(value) for effort in efforts)
 
     def _tolerate(self, arguments: Any, verdict: Verdict) -> str | None:
         """Text of arguments that are empty or no string: itself, what a tolerance makes of it, or None."""

@@ -59,6 +59,60 @@ def fault_of_pattern(pattern: str) -> str | None:
     return None
 
 
+def states(pattern: str) -> int:
+    """Size of the machine that runs a pattern, with its repetitions written out: a character of text may take a step in each.
+
+    Rounded up; for what `fault_of_pattern` refuses it is some number.
+    """
+    at = 0
+    open_groups: list[int] = []
+    total = last = 0
+    while match := _PIECE.match(pattern, at):
+        kind, piece = match.lastgroup, match.group()
+        begin, at = at, match.end()
+        if kind == "repeat":
+            total += last * (_times(piece) - 1) + 1
+            last = 0
+            continue
+        if kind == "group":
+            open_groups.append(total)
+            total = last = 0
+            continue
+        if piece == ")" and open_groups:
+            last = total
+            total += open_groups.pop()
+            continue
+        if kind == "class":
+            _, at = _read_class(pattern, at)
+            piece = pattern[begin:at]
+        last = _states_of_piece(piece)
+        total += last
+    return total + sum(open_groups)
+
+
+def _times(piece: str) -> int:
+    """How often a repetition writes out what it repeats."""
+    return (
+        max((int(number) if len(number) < _DIGITS else 10**_DIGITS for number in re.findall("[0-9]+", piece)), default=1) or 1
+    )
+
+
+def _states_of_piece(piece: str) -> int:
+    """States of one character, escape or class: those beyond ASCII take several bytes, those of Unicode's tables many."""
+    found = _TABLE_STATES * len(_TABLES.findall(piece))
+    if not piece.isascii() or piece == "." or piece.startswith("[^") or _WIDE.search(piece):
+        found += 4
+    return found + 1
+
+
+_TABLES: Final = re.compile(r"\\[pP]\{")
+_WIDE: Final = re.compile(r"\\(?:[sSDWuxc]|u\{)")
+_DIGITS: Final = 10
+"""Longer numbers are no number that an engine takes."""
+_TABLE_STATES: Final = 50
+"""Of a Unicode property: what it takes to compile, rather than to run."""
+
+
 def _fault_of_group(piece: str) -> str | None:
     if piece in _LOOK:
         return "look-around needs a backtracking engine"

@@ -54,7 +54,7 @@ class Reason(StrEnum):
     )
     UNKNOWN_TOOL = "unknown_tool", Stage.GATE, "No tool of that namespace and name is in force."
     ARGUMENTS_TYPE = "arguments_type", Stage.GATE, "Its arguments are not a string."
-    LIMIT = "limit", Stage.GATE, "It is too large or too deep."
+    LIMIT = "limit", Stage.GATE, "It is too large or too deep, or a schema of its stream may take too long to judge it."
     ARGUMENTS_PARSE = "arguments_parse", Stage.GATE, "Its arguments are not I-JSON (RFC 7493)."
     ARGUMENTS_SCHEMA = (
         "arguments_schema",

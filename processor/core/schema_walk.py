@@ -36,7 +36,7 @@ MAP: Final = frozenset({"properties", "patternProperties", "dependentSchemas", "
 """Keywords that hold schemas by name."""
 REFERENCES: Final = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 """Keywords that name another schema."""
-_ASIDE: Final = frozenset({"$defs", "definitions"})
+ASIDE: Final = frozenset({"$defs", "definitions"})
 """Schemas that apply only where something refers to them."""
 _DESCENDS: Final = words(
     "properties patternProperties additionalProperties unevaluatedProperties propertyNames items prefixItems "
@@ -125,7 +125,7 @@ def expanded_size(document: Any, bound: int) -> int:
 
     Raises TooLarge over the bound, and for a reference that comes back to itself without descending into the instance.
     """
-    return _Expansion(document, bound).of(document)
+    return Expansion(document, bound).of(document)
 
 
 def weight(document: Any) -> int | None:
@@ -136,13 +136,13 @@ def weight(document: Any) -> int | None:
     12 levels were measured).
     """
     try:
-        return _Expansion(document, HEAVIEST, remember=False).weight()
+        return Expansion(document, HEAVIEST, remember=False).weight()
     except TooLarge:
         return None
 
 
-class _Expansion:
-    """One count of schemas."""
+class Expansion:
+    """One count of schemas, of a document that may refer to itself."""
 
     def __init__(self, document: Any, bound: int, *, remember: bool = True) -> None:
         self.document = document
@@ -180,7 +180,7 @@ class _Expansion:
         listed = schema.get("enum")
         size = self.add(1, len(listed)) if isinstance(listed, list) and not self.remember else 1
         for keyword, below, child in children(schema):
-            if keyword not in _ASIDE:
+            if keyword not in ASIDE:
                 size = self.add(size, self.of(child, (*way, *_step(keyword, below))))
         for keyword in REFERENCES & schema.keys():
             size = self.add(size, self.of(self.target(schema[keyword]), way))

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from processor.core.canonical import sha256
+from processor.core.effort import Effort, states_of
 from processor.core.engines import Engine, FastEngine, Flaw, IsValid, RustEngine, Schema, SchemaFault, Validator
 from processor.core.proven import unproven
 from processor.core.schema_walk import TooLarge, depth_of, draft_of, expanded_size, subschemas
@@ -18,6 +19,8 @@ MAX_TRUSTED_SIZE: Final = 200_000
 """Schemas that one of the registry may come to when its references are written out: 4 ms a value at most."""
 MAX_IN_BAND_SIZE: Final = 10_000
 """The same for schemas that arrive in-band: nobody has looked at them."""
+MAX_IN_BAND_STATES: Final = 20_000
+"""States of all patterns of such a schema, repetitions written out: compiling them takes 0.15 s at most."""
 MAX_SCHEMA_DEPTH: Final = 200
 """Nesting of a schema's JSON: the engines recurse on the C stack."""
 NO_PARAMETERS: Final[Schema] = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -45,6 +48,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     """Explains what does not fit."""
     numbers: bool
     """Its schema asks for numbers that may have fractions."""
+    effort: Effort | None
+    """What judging by it may cost, where nobody has looked at its schema; None: it is trusted."""
     deferred: bool
     """Declared with `defer_loading`: a call whose namespace equals its name fits it too (rule 25)."""
     file: str
@@ -122,6 +127,8 @@ class Compiler:
         if schema is None:
             schema = NO_PARAMETERS
         _check_size(schema, MAX_TRUSTED_SIZE if trusted else MAX_IN_BAND_SIZE)
+        if not trusted and states_of(schema) > MAX_IN_BAND_STATES:
+            raise SchemaFault("", f"over {MAX_IN_BAND_STATES} states in its patterns")
         rust = self._rust.compile(schema)
         fast: Validator | None = None
         if trusted and (self._engine == "fastjsonschema" or (self._engine == "both" and self.proven(schema))):
@@ -140,6 +147,7 @@ class Compiler:
             quick=first.quick,
             second=second.is_valid if second else None,
             flaws=rust,
+            effort=None if trusted else Effort(schema),
             numbers=any(_asks_for_numbers(part) for _, part in subschemas(schema)),
             deferred=deferred,
             file=file,

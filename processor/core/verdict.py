@@ -39,6 +39,9 @@ class GateSettings(Struct, frozen=True, kw_only=True):
     """UTF-8 bytes of arguments a call; over, not at, the bound is `limit`."""
     max_argument_depth: int = MAX_DEPTH
     """Nesting of arguments; over, not at, the bound is `limit`. At most DEEPEST."""
+    max_in_band_effort_ms: int = 1_000
+    """Time that judging a call by schemas of its stream may take at the worst, as `effort` estimates it; over, not at, it is
+    `limit`."""
     tolerate: tuple[str, ...] = ()
     """Names of tolerances; those of assembly are ignored here."""
     max_decision_bytes: int = MAX_DECISION_BYTES

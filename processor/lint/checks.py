@@ -8,15 +8,21 @@ from typing import Any, Final, TypeAlias
 
 import jsonschema_rs
 
+from processor.core.effort import Effort, Rates
 from processor.core.engines import RustEngine, Schema, SchemaFault, Validator
 from processor.core.patterns import fault_of_pattern
 from processor.core.proven import unproven
-from processor.core.schema_walk import REFERENCES, children, draft_of, pointer, resolve, subschemas
+from processor.core.schema_walk import REFERENCES, TooLarge, children, draft_of, expanded_size, pointer, resolve, subschemas
+from processor.core.toolsets import MAX_TRUSTED_SIZE
 from processor.lint.findings import Rule
 
 Found: TypeAlias = Iterator[tuple[str, str]]
 """Pointers into the schema, with a sentence each."""
 
+LARGE_CHARS: Final = 100_000
+"""Arguments that are large, but not unheard of."""
+LONG_NS: Final = 1_000_000_000
+"""What in-band schemas may take by default."""
 _INSIDE: Final = frozenset({"allOf", "if", "then", "else", "not", "dependentSchemas"})
 """Keywords whose schemas speak of an object that another schema closes."""
 _NO_OBJECTS: Final[tuple[tuple[str, Any], ...]] = (
@@ -146,11 +152,26 @@ def one_engine(schema: Schema, *, formats: bool) -> Found:
         yield found[0], f"fastjsonschema is not proven to honour {found[1]} in {draft_of(schema)}"
 
 
+def costly(schema: Schema) -> Found:
+    """Whether large arguments of the usual kinds may take long: numbers far from 1 are left out, for which no tool asks."""
+    try:
+        expanded_size(schema, MAX_TRUSTED_SIZE)
+        effort = Effort(schema)
+    except TooLarge:
+        return
+    rates = [effort.common._replace(far=0)]
+    rates += [rates[0].plus(member._replace(far=0)) for member in effort.members.values()]
+    most_ns = LARGE_CHARS * max(map(Rates.most_a_char, rates))
+    if most_ns > LONG_NS:
+        yield "", f"{LARGE_CHARS // 1000} kB of arguments may take {most_ns / 1e9:.1f} s"
+
+
 TEXTUAL: Final[tuple[tuple[Rule, Callable[[Schema], Found]], ...]] = (
     (Rule.PATTERN, patterns),
     (Rule.OPEN_OBJECT, open_objects),
     (Rule.UNREACHABLE, unreachable),
     (Rule.CYCLE, cycles),
     (Rule.UNBOUNDED_INTEGER, unbounded_integers),
+    (Rule.COSTLY, costly),
 )
 """Checks that need the schema alone, also where it does not compile."""

@@ -61,6 +61,11 @@ class Rule(StrEnum):
         Level.WARNING,
         "Nothing can satisfy this part: its branch is never taken, or its member never given.",
     )
+    COSTLY = (
+        "costly",
+        Level.WARNING,
+        "Judging large arguments may take over a second, and hold its partition up: bound lists, patterns and branches.",
+    )
     STRICT_MODE = "strict-mode", Level.NOTE, "Strict mode of the providers forbids it; a warning where the tool says `strict`."
     CYCLE = "cycle", Level.NOTE, "The schema refers back to itself: arguments may nest as deep as `max_argument_depth`."
     UNBOUNDED_INTEGER = (

@@ -54,6 +54,8 @@ CASES: list[tuple[Rule, Any, str]] = [
     ),
     (Rule.OPEN_OBJECT, {"type": "object", "properties": {"a": {"type": "string"}}}, "/parameters"),
     (Rule.OPEN_OBJECT, of(a={"type": "object"}), "/parameters/properties/a"),
+    (Rule.COSTLY, of(a={"type": "array", "items": {"anyOf": [{"const": f"{n}"} for n in range(900)]}}), "/parameters"),
+    (Rule.COSTLY, of(a={"type": "string", "pattern": "a[ab]{1200}c"}), "/parameters"),
     (Rule.NOT_ONLY_OBJECTS, {"properties": {}, "additionalProperties": False}, "/parameters"),
     (
         Rule.UNREACHABLE,
@@ -161,6 +163,7 @@ def test_broken_yaml_is_told_in_one_sentence(tmp_path: Path) -> None:
         (Rule.UNREACHABLE, of(a=True) | {"properties": {"a": True, "never": False}}),
         (Rule.CYCLE, {**of(a={"$ref": "#/$defs/x"}, b={"$ref": "#/$defs/x"}), "$defs": {"x": {"type": "string"}}}),
         (Rule.UNBOUNDED_INTEGER, of(a={"type": "integer", "enum": [1, 2]})),
+        (Rule.COSTLY, of(a={"type": "array", "items": {"type": "number", "minimum": 0.5}, "uniqueItems": True})),
         (Rule.UNBOUNDED_INTEGER, of(a={"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 9})),
         (Rule.ENGINES_DIFFER, of(a={"type": "integer"}, b={"type": "array", "items": {"type": "string"}, "uniqueItems": True})),
     ],
