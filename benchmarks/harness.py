@@ -18,8 +18,8 @@ HERE = Path(__file__).resolve().parent
 
 def add_options(parser: argparse.ArgumentParser, *, broker: bool = True) -> None:
     """Add what every command of this folder takes."""
-    parser.add_argument("--core", type=int, default=0, help="processor of the measured process (default: %(default)s)")
-    parser.add_argument("--broker-core", type=int, default=1, help="of broker and harness (default: %(default)s)")
+    parser.add_argument("--core", default="0", help="processor of the measured process, or `0,1` (default: %(default)s)")
+    parser.add_argument("--broker-core", default="1", help="of broker and harness (default: %(default)s)")
     if broker:
         parser.add_argument("--bootstrap", help="a broker that is there already (default: one is started, and stopped)")
         parser.add_argument("--logs", type=Path, help="keep the rows' logs there")
@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser, *, broker: bool = True) -> None
 @contextlib.contextmanager
 def started(options: argparse.Namespace) -> Iterator[tuple[str, Path]]:
     """Address of the broker that is used, and a folder for logs and settings. Raises SystemExit where there is no broker."""
-    os.sched_setaffinity(0, {options.broker_core})
+    os.sched_setaffinity(0, set(map(int, options.broker_core.split(","))))
     with tempfile.TemporaryDirectory(prefix="callgate-bench-") as temporary:
         folder = options.logs or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ def started(options: argparse.Namespace) -> Iterator[tuple[str, Path]]:
             yield options.bootstrap, folder.resolve()
             return
         try:
-            with Broker(heap_mb=1024, cpus=str(options.broker_core), note=print) as broker:
+            with Broker(heap_mb=1024, cpus=options.broker_core, note=print) as broker:
                 yield broker.bootstrap, folder.resolve()
         except (BrokerFailed, BrokerUnavailable) as error:
             print(error, file=sys.stderr)

@@ -61,7 +61,7 @@ def peak_rss_mb(pid: int) -> float:
     return total / 1024
 
 
-def pinned(command: Sequence[str], core: int) -> list[str]:
+def pinned(command: Sequence[str], core: int | str) -> list[str]:
     """Run a command on one core, and end it when the harness ends, however that happens."""
     return ["setpriv", "--pdeathsig", "KILL", "taskset", "-c", str(core), *command]
 
@@ -69,7 +69,7 @@ def pinned(command: Sequence[str], core: int) -> list[str]:
 class Watched:
     """A process of its own on a core of its own, watched from outside."""
 
-    def __init__(self, command: Sequence[str], core: int, log: Path) -> None:
+    def __init__(self, command: Sequence[str], core: int | str, log: Path) -> None:
         """Start it; both of its outputs go to `log`."""
         self.log = log
         with log.open("wb") as out:
@@ -151,7 +151,7 @@ class Watched:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
 
 
-def stamped(command: Sequence[str], core: int, log: Path, folder: Path) -> Usage:
+def stamped(command: Sequence[str], core: int | str, log: Path, folder: Path) -> Usage:
     """Measure a reference script by its own definition: CPU at its exit less CPU at its first event, which it prints.
 
     Raises MeasureError where it fails.

@@ -61,9 +61,9 @@ def write(workload: Workload, file: Path, count: int) -> None:
             lines.write(msgspec.json.encode(line) + b"\n")
 
 
-def cpu_s(command: list[str], core: int) -> float:
+def cpu_s(command: list[str], core: str) -> float:
     """CPU time of a process. Raises MeasureError where it fails."""
-    process = subprocess.Popen(["taskset", "-c", str(core), *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(["taskset", "-c", core, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr is not None
     said = process.stderr.read()
     process.stderr.close()

@@ -30,7 +30,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     workload: Workload
     partitions: int
     commit_ms: int
-    core: int
+    core: str
+    """Processors of the measured process, as taskset takes them."""
     folder: Path
     """For logs, configuration and tools."""
     profile: bool = False

@@ -126,7 +126,7 @@ def main() -> int:
     found: dict[int, list[float]] = {options.few: [], options.many: []}
     for _ in range(options.repeats):
         for count, each in found.items():
-            command = ["taskset", "-c", str(options.core), sys.executable, "-m", "benchmarks.spread", "--child", str(count)]
+            command = ["taskset", "-c", options.core, sys.executable, "-m", "benchmarks.spread", "--child", str(count)]
             command += ["--events", str(options.events)]
             each.append(float(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
             print(f"{count:,} open: {each[-1]:.0f} ns an event", flush=True)
