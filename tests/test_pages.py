@@ -39,7 +39,7 @@ def test_every_section_that_is_cited_is_on_the_page() -> None:
     assert cited <= on_page
 
 
-@pytest.mark.parametrize("page", ["architecture.md", "operations.md", "rules.md"])
+@pytest.mark.parametrize("page", ["architecture.md", "operations.md", "reliability.md", "rules.md"])
 def test_links(page: str) -> None:
     """Every link of the page leads to a file, and to a heading of it where it names one."""
     for target in LINK.findall((DOCS / page).read_text(encoding="utf-8")):

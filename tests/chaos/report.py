@@ -50,8 +50,9 @@ def render(result: Result, command: str, *, full: bool) -> str:
     counts = f"lost {len(verdict.lost)}, twice {len(verdict.twice)}, wrong {len(verdict.wrong)}"
     read_back = f"{verdict.decided:,} decisions and {verdict.dead_letters:,} dead letters read back"
     commit = commit_hash("processor", "tests/chaos", "tests/e2e")
+    load = f", load {os.getloadavg()[2]:.0f}"
     lines = [
-        f"`{command}`, seed {result.seed}, commit {commit}, Python {platform.python_version()}, {os.cpu_count()} CPUs:",
+        f"`{command}`, seed {result.seed}, commit {commit}, Python {platform.python_version()}, {os.cpu_count()} CPUs{load}:",
         f"{result.seconds / 60:.0f} minutes, {result.records:,} records of load, {read_back}.",
         "",
         f"**{result.counted} faults counted: {counts}.**{held}",
