@@ -84,6 +84,8 @@ class Redrive:
         self._room = -1
         self._consumer: Any = None
         self._begun = 0.0
+        self._shown = 0
+        """Offset of the partition at work up to which progress was told."""
 
     async def run(self, make_plan: Callable[[int], Plan]) -> Plan:
         """Look at every letter, and move those that are chosen; the plan is made for this many partitions of the input.
@@ -150,7 +152,8 @@ class Redrive:
     async def _through(self, work: "_Partition", start: int, end: int, plan: Plan) -> None:
         consumer, where = self._consumer, work.where
         position = max(start, await work.begin())
-        self._seen(position - start)
+        self._shown = start
+        self._show(min(position, end))
         consumer.assign([where])
         consumer.seek(where, position)
         clock = asyncio.get_running_loop().time
@@ -158,23 +161,30 @@ class Redrive:
         while position < end:
             for records in (await consumer.getmany(timeout_ms=200)).values():
                 for record in records:
-                    if record.offset < end:
-                        await self._pace(await work.take(record), plan)
+                    if record.offset < end and await work.take(record):
+                        self._show(work.position)
+                        await self._pace(plan)
                     if plan.limit is not None and plan.moved + len(work.waiting) >= plan.limit:
                         await work.move()
+                        self._show(work.position)
                         return
-            await self._pace(await work.move(), plan)
+            if await work.move():
+                await self._pace(plan)
             before, position = position, await consumer.position(where)
-            self._seen(min(position, end) - min(before, end))
+            self._show(min(position, end))
             if position > before:
                 patience = clock() + OPEN_SECONDS
             elif clock() > patience and position >= (await consumer.end_offsets([where]))[where]:
                 plan.held_back.append(where.partition)
                 return
 
-    async def _pace(self, moved: bool, plan: Plan) -> None:
+    def _show(self, position: int) -> None:
+        self._seen(position - self._shown)
+        self._shown = position
+
+    async def _pace(self, plan: Plan) -> None:
         """Wait between two transactions, never inside one."""
-        if moved and plan.rate and not plan.dry:
+        if plan.rate and not plan.dry:
             due = self._begun + plan.moved / plan.rate
             await asyncio.sleep(max(due - asyncio.get_running_loop().time(), 0.0))
 
@@ -200,7 +210,8 @@ class _Partition:
         self._most = RECORDS if not plan.rate else max(1, min(RECORDS, int(plan.rate * PACE_SECONDS)))
         self._publisher: TransactionalPublisher | None = None
         self._moved = Moved(0)
-        self._position = 0
+        self.position = 0
+        """Offset after the last letter that was looked at."""
         self._bytes = 0
 
     async def begin(self) -> int:
@@ -214,8 +225,8 @@ class _Partition:
         self._moved = Moved.decode(*committed) if committed is not None else Moved(first)
         # What the topic holds no more is done with.
         self._moved.add(self._moved.offset, max(first, self._moved.offset))
-        self._position = self._moved.offset
-        return self._position
+        self.position = self._moved.offset
+        return self.position
 
     async def take(self, record: Any) -> bool:
         """Look at one record; True where a transaction was made of what waited."""
@@ -228,11 +239,11 @@ class _Partition:
             fate = Fate.TOO_LARGE
         if fate is not Fate.MOVES or letter is None:
             plan.fates[letter.cause if letter else "", fate] += 1
-            self._position = offset + 1
+            self.position = offset + 1
             return False
         # Markers before it go with it: they are no letters, and would leave gaps.
-        self._moved.add(self._position, offset + 1)
-        self._position = offset + 1
+        self._moved.add(self.position, offset + 1)
+        self.position = offset + 1
         self.waiting.append(letter)
         self._bytes += len(letter.key or b"") + len(letter.value or b"")
         return await self.move() if len(self.waiting) >= self._most or self._bytes >= BYTES else False

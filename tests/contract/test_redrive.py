@@ -66,8 +66,13 @@ async def redrive(settings: Settings, **what: Any) -> Plan:
     reader = Reader(own.kafka, own.group, Lines())
     await reader.start()
     try:
-        work = Redrive(own, reader, started=lambda _: None, seen=lambda _: None)
-        return await work.run(lambda count: Plan(Choice(settings.topics.events, count, **what), **plain))
+        steps: list[int] = []
+        work = Redrive(own, reader, started=steps.append, seen=steps.append)
+        plan = await work.run(lambda count: Plan(Choice(settings.topics.events, count, **what), **plain))
+        # What a progress bar is told: never more than there is, all of it in the end, and each transaction by itself.
+        assert sum(steps[1:]) == steps[0] or plan.limit
+        assert min(steps) >= 0
+        return plan
     finally:
         await reader.close()
 
