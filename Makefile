@@ -12,7 +12,7 @@ CODE := $(wildcard processor tests benchmarks requirements model fuzz)
 TYPED := $(wildcard processor tests benchmarks fuzz)
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup check test test-core test-kafka demo bench chaos fuzz oracle docs format lock clean
+.PHONY: help setup check test test-core test-kafka demo bench bench-all chaos fuzz oracle docs format lock clean
 
 help: ## Explain the targets (this)
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | awk -F'|' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -45,6 +45,9 @@ demo: setup ## Everything at once on this machine: Kafka, streams, decisions
 
 bench: setup ## Measure callgate against the cost of reading alone (some minutes)
 	$(BIN)/python -m benchmarks
+
+bench-all: setup ## Make every section of benchmarks/RESULTS.md anew (25 minutes; the machine must be quiet)
+	$(BIN)/python -m benchmarks.everything
 
 fuzz: setup ## Fuzz the core guided by coverage (FUZZ_SECONDS=300; installs atheris)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=3'

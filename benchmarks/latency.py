@@ -27,7 +27,7 @@ from benchmarks.outputs import differences
 from benchmarks.stream import Shape
 from benchmarks.workload import Workload, make
 
-LOADS = {200: 60.0, 2_000: 20.0, 20_000: 12.0}
+LOADS = {200: 40.0, 2_000: 15.0, 20_000: 8.0}
 """Events a second, and for how many seconds: enough decisions for a 99th percentile."""
 WARM_S = 2.0
 """Seconds at the beginning that do not count: connections, first transactions, branches never taken before."""
@@ -247,7 +247,7 @@ def arguments() -> argparse.Namespace:
         prog="python -m benchmarks.latency", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rates", default=",".join(map(str, LOADS)), help="events a second (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, help="of each load (default: 60, 20 and 12)")
+    parser.add_argument("--seconds", type=float, help="of each load (default: 40, 15 and 8)")
     parser.add_argument("--repeats", type=int, default=2, help="(default: %(default)s)")
     parser.add_argument("--rows", default=",".join(ROWS), help="(default: %(default)s)")
     parser.add_argument("--partitions", type=int, default=4, help="of every topic (default: %(default)s)")

@@ -99,7 +99,7 @@ def main() -> int:
             pairs = zip(runs, found["floor-1"], strict=False)
             cells.append(report.spread([run[part] / floor[part] for run, floor in pairs]))
         lines.append(f"| {' | '.join(cells)} |")
-    facts = f"{options.partitions} partitions, {len(workload.values):,} records, a new group each time; {options.repeats} repeats."
+    facts = f"{options.partitions} partitions, {len(workload.values):,} records, each time a new group; {options.repeats} runs."
     harness.publish(options, "start", "From the start to the first decision", facts, "\n".join(lines))
     return 0 if whole else 1
 
