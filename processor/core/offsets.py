@@ -42,8 +42,8 @@ class Commit(Struct, frozen=True, kw_only=True):
     switches: tuple[Switch, ...] = ()
     """Later changes of the settings, in order."""
     heads: tuple[int, ...] = ()
-    """H: offsets at which responses that are still known began without `response.created`. A rebuild begins none anywhere
-    else: it would be the rest of a response that began before W and is over by P."""
+    """H: offsets from W on at which responses began without `response.created`, under keys of which something is known since.
+    A rebuild begins none anywhere else: it would be the rest of a response that began before W and is over by P."""
     heads_from: int = 0
     """Offset from which on any may begin so, where there are more than MAX_HEADS; else P."""
 

@@ -65,9 +65,8 @@ class Partition:
         context.out.clear()
         context.heads, context.heads_from = frozenset(), 0
         self._resumed, self._script = None, []
-        context.watermark = 0
+        context.watermark, self._moves, self._switches = 0, (), ()
         context.bounds = self._bounds_at_w = self._configured
-        self._moves, self._switches = (), ()
         self.rebuilding = commit is not None
         if commit is None:
             return
@@ -147,6 +146,7 @@ class Partition:
             return self._resumed
         point = offsets.trim(self._commit_at(self._streams.timetable.oldest(), self._context.watermark))
         self._moves, self._switches, self._bounds_at_w = point.moves, point.switches, point.bounds
+        self._streams.passed(point.offset)
         return point
 
     def counts(self) -> dict[str, int]:
@@ -285,9 +285,10 @@ class Partition:
         self._streams.adopt(self._configured)
 
     def _commit_at(self, oldest: Known | None, watermark: int) -> Commit:
-        heads, heads_from = self._streams.heads(self.position)
+        offset = oldest.held if oldest is not None else self.position
+        heads, heads_from = self._streams.heads(offset, self.position)
         return Commit(
-            offset=oldest.held if oldest is not None else self.position,
+            offset=offset,
             position=self.position,
             watermark=oldest.held_base if oldest is not None else watermark,
             moves=self._moves,

@@ -67,6 +67,8 @@ class Responses:
             return
         ctx.tally.events[kind] += 1
         if known is None:
+            if ctx.offset in ctx.heads:
+                self.streams.clear(stream)
             if self.streams.late(stream, ctx, terminal=False):
                 return
             if event.item is None and event.type in _ANNOUNCING:
@@ -151,6 +153,8 @@ class Responses:
         body, fact = event.response, _TERMINAL[event.type]
         ident = _ident(body)
         known = stream.open
+        if ident is None and known is None and ctx.offset in ctx.heads:
+            self.streams.clear(stream)
         if known is not None and known.open is not None:
             self.streams.renew(stream, ctx)
             if not self._own(stream, known, known.open, ident, ctx):
@@ -198,6 +202,8 @@ class Responses:
             return
         aside, stream.open = stream.open, None
         known = self.streams.open(stream, ident, ctx)
+        if aside is not None:
+            self.streams.hold(stream, aside)  # what comes for that one would renew this one, closed by then, in a rebuild
         self._end(stream, known, body, fact, ctx)
         if ident is None:
             self.streams.forget(stream, known)

@@ -147,8 +147,8 @@ class Known:
     """Offset from which it must be rebuilt, and with it W: `first`, or an earlier one that it depends on."""
     held_base: int
     """Watermark before the record there."""
-    head: int | None = None
-    """Offset at which it began without `response.created`, from an item's event or from a terminal event alone."""
+    serial: int = 0
+    """Its place among all that was ever known under its key."""
     open: Response | None = None
     pending: Pending | None = None
     terminal: bool = False
@@ -184,6 +184,16 @@ class Stream:
     request: Known | None = None
     nameless: int = 0
     """Nameless responses so far."""
+    count: int = 0
+    """Of all that was ever known under it."""
+    live: int = 0
+    """Of all that is known under it."""
+    epoch: int = 0
+    """How often nothing was known any more."""
+    floor: Known | None = None
+    """Holds W for those with a serial up to its own, as long as one of them is known (see `Streams.hold`)."""
+    held: int = 0
+    """How many these are."""
     begun: bool = False
     """A response began under it: what comes from here on is no rest of one before (only a rebuild asks)."""
 

@@ -4,7 +4,10 @@ Owns how something becomes known, stays known and is forgotten (design section 4
 `responses` does, and calls here.
 """
 
+from bisect import bisect_left
 from collections import OrderedDict
+from itertools import islice
+from operator import itemgetter
 
 from processor.core import echo
 from processor.core.limits import MAX_HEADS, Bounds
@@ -14,6 +17,8 @@ from processor.core.terminal import end_unlisted
 from processor.core.text import key_text
 from processor.core.timetable import Timetable, everything
 
+_offset = itemgetter(0)
+
 
 class Streams:
     """All streams of one partition."""
@@ -22,8 +27,8 @@ class Streams:
         """Start with nothing known."""
         self.by_key: OrderedDict[bytes, Stream] = OrderedDict()
         """The one with the latest record last. (A plain dict looks for its first entry among all that left before.)"""
-        self.headless: dict[int, Known] = {}
-        """Those that began without `response.created`, by identity."""
+        self.headless: list[tuple[int, Stream, int]] = []
+        """Where responses began without `response.created`, in order, with the stream and its epoch then."""
         self.timetable = Timetable(bounds)
         self.crowded = False
         """Other settings came into force: there may be more keys than they allow."""
@@ -87,16 +92,15 @@ class Streams:
             held, held_base = min((held, held_base), (stream.request.held, stream.request.held_base))
             echo.inherit(response, stream.request.pending)
             if not headless:  # in a rebuild it may be left out, so that it must not use the request up
-                self.timetable.drop(stream.request)
+                self._drop(stream, stream.request)
                 stream.request = None
         if ident is None:
             stream.nameless += 1
-        head = ctx.offset if headless else None
-        known = Known(ident or -stream.nameless, first, base, ctx.watermark, held, held_base, head, open=response)
+        known = Known(ident or -stream.nameless, first, base, ctx.watermark, held, held_base, open=response)
         if headless:
-            self.headless[id(known)] = known
+            self.headless.append((ctx.offset, stream, stream.epoch))
         stream.open = known
-        self.timetable.add(stream, known)
+        self._add(stream, known)
         return known
 
     def wait(self, stream: Stream, pending: Pending, ctx: Context) -> None:
@@ -106,19 +110,65 @@ class Streams:
         request to the rest of a response that it was never meant for.
         """
         if stream.request is not None:
-            self.timetable.drop(stream.request)
+            self._drop(stream, stream.request)
         held, held_base = self._depends(stream, ctx)
         stream.request = Known("request", ctx.offset, ctx.base, ctx.watermark, held, held_base, pending=pending)
-        self.timetable.add(stream, stream.request)
+        self._add(stream, stream.request)
 
     def _depends(self, stream: Stream, ctx: Context) -> tuple[int, int]:
         """The first offset, and the watermark before it, of all that is open or known under a key, or of this record."""
         return min([(known.first, known.base) for known in everything(stream)], default=(ctx.offset, ctx.base))
 
-    def heads(self, position: int) -> tuple[tuple[int, ...], int]:
-        """Where responses that are known began without `response.created`, and from where on any more did (see `offsets`)."""
-        found = sorted([known.head for known in self.headless.values() if known.head is not None]) if self.headless else []
-        return tuple(found[:MAX_HEADS]), found[MAX_HEADS] if len(found) > MAX_HEADS else position
+    def _add(self, stream: Stream, known: Known) -> None:
+        stream.count += 1
+        stream.live += 1
+        known.serial = stream.count
+        self.timetable.add(stream, known)
+
+    def _drop(self, stream: Stream, known: Known) -> None:
+        self.timetable.drop(known)
+        stream.live -= 1
+        stream.epoch += stream.live == 0
+        if stream.floor is not None and known.serial <= stream.floor.serial:
+            stream.held -= 1
+            if stream.held == 0:
+                self.timetable.drop(stream.floor)
+                stream.floor = None
+
+    def hold(self, stream: Stream, known: Known) -> None:
+        """Hold W where this one needs it, as long as anything that is known under its key now stays known.
+
+        For a record whose meaning for the others hung on this one's being known: a rebuild that begins after it would give
+        the record to one of them, or begin a response with it.
+        """
+        floor = stream.floor
+        if floor is None or known.held < floor.held:
+            if floor is not None:
+                self.timetable.drop(floor)
+            floor = stream.floor = Known("floor", known.first, known.base, 0, known.held, known.held_base)
+            self.timetable.pin(floor)
+        floor.serial, stream.held = stream.count, stream.live
+
+    def heads(self, offset: int, position: int) -> tuple[tuple[int, ...], int]:
+        """Where responses began without `response.created`, and from where on any more did (see `offsets`).
+
+        From an offset on, and under keys under which something was known ever since.
+        """
+        found: list[tuple[int, Stream, int]] = []
+        walked = first = bisect_left(self.headless, offset, key=_offset)
+        for entry in islice(self.headless, first, None):
+            if len(found) > MAX_HEADS:
+                break
+            walked += 1
+            if entry[1].epoch == entry[2]:
+                found.append(entry)
+        self.headless[first:walked] = found  # what is dead is looked at once
+        heads = [entry[0] for entry in found]
+        return tuple(heads[:MAX_HEADS]), heads[MAX_HEADS] if len(heads) > MAX_HEADS else position
+
+    def passed(self, offset: int) -> None:
+        """Let go of what is needed for no rebuild any more: W is at this offset."""
+        del self.headless[: bisect_left(self.headless, offset, key=_offset)]
 
     def renew(self, stream: Stream, ctx: Context) -> None:
         """Any event under its key shows that the open response is alive (rule 20)."""
@@ -141,6 +191,8 @@ class Streams:
             stream.closed.pop(ident, None)
             stream.closed[ident] = known
         self.timetable.sooner(stream, known)
+        if known.serial < stream.count and stream.live > 1:
+            self.hold(stream, known)
 
     def close(self, stream: Stream, known: Known, *, terminal: bool) -> None:
         """Close a response; it stays known. `terminal`: by a terminal event."""
@@ -160,9 +212,14 @@ class Streams:
             stream.open = None
         if stream.request is known:
             stream.request = None
-        self.headless.pop(id(known), None)
         if not known.gone:
-            self.timetable.drop(known)
+            self._drop(stream, known)
+
+    def clear(self, stream: Stream) -> None:
+        """A rebuild is where a nameless response began: nothing was known under its key, whatever seems to be now (rule 14)."""
+        for known in everything(stream):
+            if known is not stream.request:
+                self.forget(stream, known)
 
     # -- what it amounts to
 
@@ -174,6 +231,8 @@ class Streams:
                 closed = bounds.closed_memory_ms if known.open is not None else 0
                 if known.until(bounds) + closed > watermark and (oldest is None or known.held < oldest.held):
                     oldest = known
+            if stream.floor is not None and (oldest is None or stream.floor.held < oldest.held):
+                oldest = stream.floor
         return oldest
 
     def counts(self) -> dict[str, int]:

@@ -28,10 +28,14 @@ class Timetable:
 
     def add(self, stream: Stream, known: Known) -> None:
         """Hold something that is known from now on."""
+        self.pin(known)
+        self._push(stream, known, known.until(self.bounds))
+
+    def pin(self, known: Known) -> None:
+        """Hold W for something that has no deadline of its own."""
         self._count += 1
         self._live += 1
         heapq.heappush(self._first, (known.held, self._count, known))
-        self._push(stream, known, known.until(self.bounds))
 
     def sooner(self, stream: Stream, known: Known) -> None:
         """Tell that it may fall due sooner than before: it was closed, or its last record is a terminal event now."""
