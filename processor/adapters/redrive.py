@@ -24,7 +24,7 @@ from processor.adapters.source import FAULTS
 from processor.adapters.tenure import finish
 from processor.core.outgoing import Route
 from processor.core.redrive import Choice, DeadLetter, Fate, Moved, judge, read
-from processor.errors import Fatal, Fenced, Poisoned, Unfit
+from processor.errors import Fatal, Fenced, Poisoned, Retryable, Unfit
 from processor.settings import BROKER_DEFAULT_BYTES, Settings
 
 RECORDS = 500
@@ -37,6 +37,8 @@ PACE_SECONDS = 0.5
 """With a rate, a transaction has what may be moved in this time."""
 OPEN_SECONDS = 5.0
 """What a transaction that is still open holds back is no dead letter yet: longer than this it is not waited for."""
+STARTS = 4
+"""How often a partition's producer is asked for."""
 RUN_AGAIN = "Run it again: it goes on where it stopped, nothing is lost or moved twice"
 
 
@@ -217,9 +219,7 @@ class _Partition:
     async def begin(self) -> int:
         """Take the partition over, unless it is only counted, and read what was moved of it; returns where to begin."""
         if not self._plan.dry:
-            events = dict.fromkeys(Route, self._settings.topics.events)
-            self._publisher = TransactionalPublisher(self._settings, self.where, events)
-            await self._publisher.start()
+            await self._take_over()
         committed = await self._reader.committed(self.where)
         first, _ = await self._reader.ends(self.where)
         self._moved = Moved.decode(*committed) if committed is not None else Moved(first)
@@ -227,6 +227,20 @@ class _Partition:
         self._moved.add(self._moved.offset, max(first, self._moved.offset))
         self.position = self._moved.offset
         return self.position
+
+    async def _take_over(self) -> None:
+        """Initialise the producer; a broker that is busy is asked again, since nothing has begun yet."""
+        events = dict.fromkeys(Route, self._settings.topics.events)
+        for left in reversed(range(STARTS)):
+            self._publisher = TransactionalPublisher(self._settings, self.where, events)
+            try:
+                await self._publisher.start()
+            except Retryable:
+                await self.close()
+                if not left:
+                    raise
+            else:
+                return
 
     async def take(self, record: Any) -> bool:
         """Look at one record; True where a transaction was made of what waited."""
@@ -280,5 +294,6 @@ class _Partition:
 
     async def close(self) -> None:
         """Let go of the producer."""
-        if self._publisher is not None:
-            await self._publisher.close()
+        publisher, self._publisher = self._publisher, None
+        if publisher is not None:
+            await publisher.close()

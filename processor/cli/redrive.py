@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import re
 import signal
 from collections.abc import Callable, Iterator
@@ -125,6 +126,9 @@ async def _run(settings: "Settings", make_plan: "Callable[[int], Plan]") -> None
     from processor.adapters.redrive import Redrive, settings_for  # noqa: PLC0415 - as above
     from processor.observe.logs import open_log  # noqa: PLC0415 - as above
 
+    for library in ("aiokafka", "asyncio"):
+        # What fails is said in a sentence of ours; theirs would come beside it, some of them after the end.
+        logging.getLogger(library).setLevel(logging.CRITICAL)
     # SIGTERM ends it as Ctrl-C does: after the transaction in hand, with the count of what was moved.
     task = asyncio.current_task()
     terminated = False

@@ -35,6 +35,11 @@ from tests.core.test_redrive import Plain
 PATIENCE_SECONDS = 90.0
 
 
+def patient_settings(bootstrap: str, make_topic: MakeTopic, partitions: int = 1) -> Settings:
+    """Settings whose transactions have time on a machine that is busy."""
+    return make_settings(bootstrap, make_topic, partitions, kafka={"transaction_timeout_ms": 60_000})
+
+
 async def bury(settings: Settings, buried: Sequence[Plain], *, number: int = 0, each: int = 3) -> None:
     """Write dead letters as the processor does, so many in each transaction."""
     publisher = await started(settings, number)
@@ -103,7 +108,7 @@ async def values(settings: Settings, number: int = 0) -> list[bytes | None]:
 
 def create_time(bootstrap: str, make_topic: MakeTopic, partitions: int = 1, config: dict[str, str] | None = None) -> Settings:
     """Settings whose input keeps its producers' timestamps."""
-    settings = make_settings(bootstrap, make_topic, partitions)
+    settings = patient_settings(bootstrap, make_topic, partitions)
     topic = make_topic("events", partitions=partitions, config={"message.timestamp.type": "CreateTime", **(config or {})})
     names = settings.topics
     changed = Topics(events=topic, approved=names.approved, rejected=names.rejected, dead_letter=names.dead_letter)
@@ -131,7 +136,7 @@ def test_records_come_back_as_they_were_read(bootstrap: str, make_topic: MakeTop
 
 def test_a_choice_leaves_the_rest_for_later(bootstrap: str, make_topic: MakeTopic) -> None:
     """By cause, time, offset and number; what is left moves in a later run, what has moved never again."""
-    settings = make_settings(bootstrap, make_topic)
+    settings = patient_settings(bootstrap, make_topic)
 
     async def work() -> None:
         await bury(settings, numbered(60), each=7)
@@ -161,7 +166,7 @@ def test_a_choice_leaves_the_rest_for_later(bootstrap: str, make_topic: MakeTopi
 
 def test_killed_again_and_again(bootstrap: str, make_topic: MakeTopic, tmp_path: Path) -> None:
     """SIGKILL in the middle, three times: whoever reads what is committed finds every record once."""
-    settings = make_settings(bootstrap, make_topic, partitions=2)
+    settings = patient_settings(bootstrap, make_topic, partitions=2)
     count = 600
 
     async def prepare() -> None:
@@ -201,7 +206,7 @@ def test_killed_again_and_again(bootstrap: str, make_topic: MakeTopic, tmp_path:
 
 def test_told_to_end_it_says_what_it_moved(bootstrap: str, make_topic: MakeTopic, tmp_path: Path) -> None:
     """SIGTERM ends it after the transaction in hand: what it says it moved is what was moved."""
-    settings = make_settings(bootstrap, make_topic)
+    settings = patient_settings(bootstrap, make_topic)
     asyncio.run(bury(settings, numbered(200), each=100))
     command = [sys.executable, "-m", "processor", "redrive", "--config", str(write_config(settings, tmp_path)), "--rate", "4"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
@@ -219,7 +224,7 @@ def test_told_to_end_it_says_what_it_moved(bootstrap: str, make_topic: MakeTopic
 
 def test_two_at_once_move_nothing_twice(bootstrap: str, make_topic: MakeTopic) -> None:
     """One fences the others, or begins where they ended: together they move everything once."""
-    settings = make_settings(bootstrap, make_topic)
+    settings = patient_settings(bootstrap, make_topic)
 
     async def work() -> None:
         await bury(settings, numbered(300), each=50)
@@ -235,7 +240,7 @@ def test_two_at_once_move_nothing_twice(bootstrap: str, make_topic: MakeTopic) -
 
 def test_what_comes_back_each_time_is_left(bootstrap: str, make_topic: MakeTopic) -> None:
     """The loop guard: a record that still cannot be read becomes a dead letter again, counted, and is given up."""
-    settings = make_settings(bootstrap, make_topic)
+    settings = patient_settings(bootstrap, make_topic)
     runner = Runner(settings, app.Core(settings, EMPTY).partition, Lines())
 
     async def dead(count: int) -> list[Any]:
@@ -279,7 +284,7 @@ def test_what_the_input_would_refuse_is_left(bootstrap: str, make_topic: MakeTop
 
 def test_what_cannot_be_done_is_one_sentence(bootstrap: str, make_topic: MakeTopic) -> None:
     """A partition or a topic that is not there is named."""
-    settings = make_settings(bootstrap, make_topic)
+    settings = patient_settings(bootstrap, make_topic)
     with pytest.raises(Fatal, match=r"has no partition 4: it has 1, from 0 on\.$"):
         asyncio.run(redrive(settings, only=frozenset({4})))
     missing = Settings(
@@ -301,7 +306,7 @@ def write_config(settings: Settings, folder: Path) -> Path:
 
 def test_the_command_says_what_it_did(bootstrap: str, make_topic: MakeTopic, tmp_path: Path) -> None:
     """Counts by cause and why, on standard output; what would move in a dry run is what moves then."""
-    settings = make_settings(bootstrap, make_topic)
+    settings = patient_settings(bootstrap, make_topic)
     asyncio.run(bury(settings, numbered(9)))
     config = str(write_config(settings, tmp_path))
     dry = callgate("redrive", "--config", config, "--cause", "not_json", "--dry-run")
