@@ -118,7 +118,22 @@ def redrive(
     def make_plan(partitions: int) -> Plan:
         return Plan(choice(partitions), frozenset(partition or ()), limit, rate, dry_run)
 
-    asyncio.run(_run(settings, make_plan))
+    with _quiet():
+        asyncio.run(_run(settings, make_plan))
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """What fails is said in a sentence of ours; the libraries' own would come beside it, some of them after the end."""
+    libraries = [logging.getLogger(name) for name in ("aiokafka", "asyncio")]
+    levels = [library.level for library in libraries]
+    for library in libraries:
+        library.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for library, level in zip(libraries, levels, strict=True):
+            library.setLevel(level)
 
 
 async def _run(settings: "Settings", make_plan: "Callable[[int], Plan]") -> None:
@@ -126,9 +141,6 @@ async def _run(settings: "Settings", make_plan: "Callable[[int], Plan]") -> None
     from processor.adapters.redrive import Redrive, settings_for  # noqa: PLC0415 - as above
     from processor.observe.logs import open_log  # noqa: PLC0415 - as above
 
-    for library in ("aiokafka", "asyncio"):
-        # What fails is said in a sentence of ours; theirs would come beside it, some of them after the end.
-        logging.getLogger(library).setLevel(logging.CRITICAL)
     # SIGTERM ends it as Ctrl-C does: after the transaction in hand, with the count of what was moved.
     task = asyncio.current_task()
     terminated = False
