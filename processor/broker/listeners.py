@@ -117,6 +117,8 @@ def _apart(role: str, ports: Mapping[str, int]) -> dict[str, str]:
         # A controlled stop gives the leaderships away, to nobody, while transactions are still being ended: Kafka 4.3.1 takes
         # partitions without a leader for deleted ones, and leaves their markers out.
         "controlled.shutdown.enable": "false",
+        # Kafka's default: one that lives, and is taken for dead on a loaded machine, has partitions without a leader too.
+        "broker.session.timeout.ms": "9000",
     }
     if role == "controller":
         listener = f"CONTROLLER://{HOST}:{ports['CONTROLLER']}"
