@@ -1,4 +1,4 @@
-"""Makes every section of benchmarks/RESULTS.md anew, one command after the other, each with a broker of its own: some 25 minutes.
+"""Makes every section of benchmarks/RESULTS.md anew, one command after the other, each with its own broker: some 25 minutes.
 
 Nothing else should run on the machine meanwhile. The commands are those that each section names; `--only` runs some of them.
 """
