@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Container, Sequence
-from typing import Any
+from typing import Any, cast
 
 from aiokafka import AIOKafkaProducer
 
@@ -13,6 +13,7 @@ from processor.adapters.tenure import CHUNK, CHUNK_BYTES
 from processor.core.pipeline import Partition
 from processor.core.ports import Record
 from processor.core.toolsets import EMPTY
+from processor.observe.health import Status, live
 from processor.settings import Settings
 from tests.conftest import MakeTopic
 from tests.contract.kit import Lines, make_settings, produce
@@ -101,6 +102,9 @@ def test_a_slow_partition_does_not_stop_the_others(bootstrap: str, make_topic: M
     settings = make_settings(bootstrap, make_topic, 4, kafka={"max_buffered_bytes": MIB})
     runner = Runner(settings, app.Core(settings, EMPTY).partition, Lines())
 
+    def health() -> tuple[bool, dict[str, Any]]:
+        return live(cast("Status", runner.status()), 1.0)
+
     async def work() -> None:
         go_on = held_up(runner, {2})
         await fill(bootstrap, settings.topics.events, range(4), [b"{" + b"x" * 20_000] * 100)
@@ -108,7 +112,11 @@ def test_a_slow_partition_does_not_stop_the_others(bootstrap: str, make_topic: M
         try:
             await until(lambda: sorted(committed(runner)) == [0, 100, 100, 100])
             assert runner.status()["partitions"][2]["state"] == "live"
+            # It is not alive for ever: one that has backlog and makes no progress is a reason to restart.
+            await until(lambda: not health()[0])
+            assert [one["partition"] for one in health()[1]["stalled"]] == [2]
             go_on.set()
+            await until(lambda: health()[0])
             await until(lambda: committed(runner) == [100] * 4)
         finally:
             go_on.set()
@@ -194,8 +202,7 @@ def test_a_largest_record_of_any_setting_is_read(bootstrap: str, make_topic: Mak
     assert runner._room.held == 0
 
 
-def test_settings_say_how_much(bootstrap: str) -> None:
+def test_settings_say_how_much() -> None:
     """The bound is a setting, and its default leaves a partition of sixteen its four fetches."""
-    del bootstrap
     kafka = Settings().kafka
     assert kafka.max_buffered_bytes // 16 == 4 * kafka.max_partition_fetch_bytes

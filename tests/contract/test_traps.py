@@ -314,10 +314,10 @@ def test_records_in_hand_of_a_partition_that_is_taken_away_are_dropped(bootstrap
 @pytest.mark.kafka
 def test_an_outage_of_the_broker_is_no_reason_to_restart() -> None:
     """Issue 6: while no broker answers, and while it comes back, the process is alive: a restart would help nothing."""
-    stall_s = 4.0
+    stall_s = 3.0
     with Broker(quick=True) as broker:
         names = Topics(events="events", approved="yes", rejected="no", dead_letter="dead")
-        kafka = Kafka(bootstrap_servers=(broker.bootstrap,), request_timeout_ms=2_000)
+        kafka = Kafka(bootstrap_servers=(broker.bootstrap,), request_timeout_ms=5_000, session_timeout_ms=6_000)
         settings = Settings(group="outage", topics=names, kafka=kafka, progress_interval_ms=50)
         runner = runner_of(settings)
 
