@@ -16,7 +16,7 @@ from aiokafka.protocol.api import Request
 from tests.simulation.clock import EPOCH_MS
 from tests.simulation.group import Group, Joined, Place
 from tests.simulation.log import HEAD, TRANSACTIONAL, Log, Refused
-from tests.simulation.transactions import Transaction, Transactions
+from tests.simulation.transactions import Transactions
 
 NODE, HOST, PORT = 1, "broker", 9092
 NO_PARTITION, TOO_LARGE, METADATA_TOO_LARGE = 3, 10, 12
@@ -36,14 +36,13 @@ class Broker:
         self.rng = rng
         self.logs: dict[tuple[str, int], Log] = {}
         self.topics: dict[str, list[int]] = {}
-        self.groups: dict[str, Group] = defaultdict(lambda: Group(loop, self._committed))
-        self.transactions = Transactions(loop, self._marker_delay, self.now_ms, self._ended)
+        self.groups: dict[str, Group] = defaultdict(lambda: Group(loop, self.on_commit))
+        self.transactions = Transactions(loop, self._marker_delay, self.now_ms)
         self.marker_seconds = (0.0005, 0.006)
         """How long a marker takes, from and to; a few take twenty times that."""
         self.cut_fetches = 0.0
         """How often an answer to a fetch ends in the middle of a batch."""
-        self.on_end: Callable[[Transaction, bool], None] = lambda transaction, commit: None
-        self.on_commit: Callable[[tuple[str, int], Place], None] = lambda where, place: None
+        self.on_commit: Callable[[tuple[str, int], Place], None] = _nobody
         self._answers: dict[int, Callable[[Any, Answer], None]] = {
             0: self._produce,
             1: self._fetch,
@@ -77,12 +76,6 @@ class Broker:
     def _marker_delay(self) -> float:
         least, most = self.marker_seconds
         return self.rng.uniform(least, most) * (20 if self.rng.random() < 0.03 else 1)
-
-    def _ended(self, transaction: Transaction, commit: bool) -> None:
-        self.on_end(transaction, commit)
-
-    def _committed(self, where: tuple[str, int], place: Place) -> None:
-        self.on_commit(where, place)
 
     def handle(self, request: Any, answer: Answer) -> None:
         """Answer a request, now or later."""
@@ -142,7 +135,8 @@ class Broker:
             entries = []
             for number, _, offset, _, most in partitions:
                 log = self.logs.get((topic, number))
-                code, data, hidden = NO_PARTITION, b"", []
+                hidden: list[tuple[int, int]] = []
+                code, data = NO_PARTITION, b""
                 if log is not None:
                     try:
                         cut = self.rng.randrange(1 << 16) if self.rng.random() < self.cut_fetches else None
@@ -171,10 +165,10 @@ class Broker:
         answer(request.RESPONSE_TYPE(0, topics))
 
     def _delete_records(self, request: Any, answer: Answer) -> None:
-        topics = []
+        topics: list[Any] = []
         for topic, partitions, *_ in request.topics:
-            entries = []
-            for number, offset, *_ in partitions:
+            entries: list[Any] = []
+            for number, offset in [one[:2] for one in partitions]:
                 self.logs[topic, number].cut(offset)
                 entries.append((number, self.logs[topic, number].start, 0, {}))
             topics.append((topic, entries, {}))
@@ -186,7 +180,7 @@ class Broker:
         names = self.topics if request.topics is None else request.topics
         topics = []
         for name in names:
-            partitions = [(0, number, NODE, [NODE], [NODE], []) for number in self.topics.get(name, ())]
+            partitions: list[Any] = [(0, number, NODE, [NODE], [NODE], []) for number in self.topics.get(name, ())]
             topics.append((0 if partitions else NO_PARTITION, name, False, partitions))
         answer(request.RESPONSE_TYPE(0, [(NODE, HOST, PORT, None)], "cluster", NODE, topics))
 
@@ -284,6 +278,10 @@ def version_of(request: Request[Any]) -> Any:
     key = request.API_KEY
     most = 0 if key == DeleteRecordsRequest.API_KEY and key not in VERSIONS else VERSIONS[key]
     return request.prepare({key: (0, most)})
+
+
+def _nobody(*_: Any) -> None:
+    """Tell nobody."""
 
 
 def _code(work: Callable[[], None]) -> int:

@@ -57,7 +57,7 @@ class Group:
     """One consumer group."""
 
     loop: asyncio.AbstractEventLoop
-    on_commit: Callable[[tuple[str, int], Place], None] = lambda where, place: None
+    on_commit: Callable[[tuple[str, int], Place], None] = lambda *_: None
     """Told of each commit that becomes visible."""
     state: str = "empty"
     """`empty`, `joining`, `syncing` or `stable`."""
@@ -140,13 +140,13 @@ class Group:
             answer(0, self._joined(member))
 
     def _joined(self, member: Member) -> Joined:
-        all_of_them = [(one.ident, None, one.metadata) for one in self.members.values()]
+        everybody: list[tuple[str, str | None, bytes]] = [(one.ident, None, one.metadata) for one in self.members.values()]
         return Joined(
             self.generation,
             member.protocol,
             self.leader,
             member.ident,
-            all_of_them if member.ident == self.leader else [],
+            everybody if member.ident == self.leader else [],
         )
 
     def sync(self, ident: str, generation: int, assignments: dict[str, bytes], answer: Answer) -> None:

@@ -6,7 +6,7 @@ time but what it is told.
 
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
@@ -151,7 +151,8 @@ class Log:
     ) -> tuple[bytes, list[tuple[int, int]]]:
         """What `read` gives, and also what retention has deleted."""
         until = self.stable if committed else self.end
-        found, size, after = [], 0, offset
+        found: list[bytes] = []
+        size, after = 0, offset
         for batch in self.batches:
             if batch.after <= offset:
                 continue
@@ -168,7 +169,7 @@ class Log:
 
 
 def records(
-    values: list[tuple[bytes | None, bytes | None, int]], producer: int = -1, epoch: int = -1, sequence: int = -1
+    values: Sequence[tuple[bytes | None, bytes | None, int]], producer: int = -1, epoch: int = -1, sequence: int = -1
 ) -> bytes:
     """Make a batch of (key, value, timestamp); with a producer it belongs to a transaction."""
     builder = DefaultRecordBatchBuilder(2, 0, int(producer >= 0), producer, epoch, sequence, 1 << 24)

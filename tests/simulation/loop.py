@@ -121,9 +121,9 @@ class Loop(asyncio.BaseEventLoop):
         """Make a future whose hash is its number."""
         return Future(loop=self)
 
-    def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> asyncio.Task[Any]:
+    def create_task(self, coro: Any, *, name: object = None, context: Any = None) -> asyncio.Task[Any]:
         """Make a task whose hash is its number."""
-        task = Task(coro, loop=self, name=name or "task", context=context)
+        task = Task(coro, loop=self, name=str(name or "task"), context=context)
         # Kept: a dead process's coroutine that was collected as garbage would run its cleanup in somebody else's step.
         self._tasks.append(task)
         return task
@@ -136,25 +136,31 @@ class Loop(asyncio.BaseEventLoop):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 # Whatever its cleanup wants to wait for, it cannot.
                 with contextlib.suppress(BaseException):
-                    task.get_coro().close()  # type: ignore[union-attr]
+                    task.get_coro().close()
         self._inner._ready.clear()
         self._timers.clear()
         self.close()
 
-    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
+    def call_soon(  # type: ignore[override]
+        self, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.Handle:
         """Put a callback at the end of those that are ready."""
         handle = asyncio.Handle(callback, args, self, context)
         self._inner._ready.append(handle)
         return handle
 
-    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
         """Run a callback at a time; those of one time in the order of these calls."""
         timer = asyncio.TimerHandle(when, callback, args, self, context)
         self._sequence += 1
         heapq.heappush(self._timers, (when, self._sequence, timer))
         return timer
 
-    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
         """Run a callback after so many seconds."""
         return self.call_at(self.now + delay, callback, *args, context=context)
 

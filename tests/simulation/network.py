@@ -21,7 +21,6 @@ from tests.simulation.broker import HOST, PORT, Broker, version_of
 from tests.simulation.loop import PROCESS, Process
 from tests.simulation.refusals import refuse
 
-
 PATIENT = (11, 14)
 """Requests whose answer waits for other members."""
 
@@ -55,7 +54,7 @@ class Network:
         """Whether the broker takes connections and answers."""
         self.connections: list[Connection] = []
 
-    async def connect(self, host: str, port: int, *, on_close: Any = None, request_timeout_ms: int, **_: Any) -> "Connection":
+    async def connect(self, _host: str, _port: int, *, on_close: Any = None, request_timeout_ms: int, **_: Any) -> "Connection":
         """Make a connection, as the client's `create_conn` does. Raises ConnectionRefusedError."""
         await asyncio.sleep(0.0005)
         if not self.up:
@@ -84,12 +83,12 @@ class Network:
     @contextlib.contextmanager
     def installed(self) -> Iterator[None]:
         """Let the client connect here."""
-        kept = aiokafka.client.create_conn
-        aiokafka.client.create_conn = self.connect
+        names: dict[str, Any] = vars(aiokafka.client)
+        kept, names["create_conn"] = names["create_conn"], self.connect
         try:
             yield
         finally:
-            aiokafka.client.create_conn = kept
+            names["create_conn"] = kept
 
 
 class Connection:
@@ -105,7 +104,7 @@ class Connection:
         self._open = True
         self._context = copy_context()
         self._waiting: deque[asyncio.Future[Any]] = deque()
-        self._queue: deque[tuple[Any, Fate, asyncio.Future[Any] | None]] = deque()
+        self._queue: deque[tuple[Any, Fate, asyncio.Future[Any]]] = deque()
         """What has reached the broker: it works on one request of a connection at a time."""
         self._busy = False
         if process is not None:

@@ -7,11 +7,11 @@ import contextlib
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
-from processor.adapters import runner, tenure
+from processor.adapters import hand, runner, tenure
 from processor.app import Core, compiler
 from processor.core.registry import ToolFile, build
 from processor.core.toolsets import FixedToolset
@@ -31,6 +31,7 @@ def prepared() -> Iterator[Core]:
         with virtual_time(), pytest.MonkeyPatch.context() as patch:
             # Bounds as small as the input, so that they are met.
             patch.setattr(tenure, "CHUNK", 5)
+            patch.setattr(hand, "LEAST_SHARE", 8_000)
             patch.setattr(tenure, "PENDING_RECORDS", 6)
             patch.setattr(runner, "FETCH_TIMEOUT_MS", 400)
             yield Core(SETTINGS, toolset())
@@ -45,18 +46,28 @@ def toolset() -> FixedToolset:
     return build(files, compiler(SETTINGS))
 
 
-def run(seed: int, core: Core, say: Callable[[str], None] | None = None) -> World:
-    """Run one seed. Raises Violation."""
-    world = World(seed, core, say)
-    world.run()
-    return world
+def describe(seed: int) -> str:
+    """Say how to bring a seed back."""
+    return f"CALLGATE_TEST_SIMULATION_SEED={seed} python -m pytest tests/simulation"
 
 
 def mutated(mutation: Mutation, seed: int, core: Core) -> World:
     """Run one seed with a mistake in the code; only what is published counts. Raises Violation."""
-    world = World(seed, core)
+    world = World(seed, core, deeds=mutation.deeds, busy=mutation.busy)
     world.only_truth = True
     with pytest.MonkeyPatch.context() as patch:
         mutation.mutate(patch, world)
         world.run()
     return world
+
+
+def search(mutation: Mutation, core: Core) -> dict[str, object]:
+    """Look for a mistake: first with the seed that is known to show it, then with others."""
+    tried = 0
+    for seed in mutation.seeds:
+        tried += 1
+        try:
+            mutated(mutation, seed, core)
+        except Exception as fault:  # noqa: BLE001 - a mistake may show in any way
+            return {"tried": tried, "seed": seed, "found": f"{type(fault).__name__}: {fault}"[:300]}
+    return {"tried": tried, "seed": None, "found": None}

@@ -48,18 +48,18 @@ class Script:
         return max((write.at + write.held for write in self.writes), default=0.0)
 
 
-def make(rng: random.Random, partitions: int) -> Script:
-    """Draw the input of one simulation."""
+def make(rng: random.Random, partitions: int, *, busy: bool = False) -> Script:
+    """Draw the input of one simulation. `busy`: there is always something to do."""
     script = Script(Workload(), append_time=rng.random() < 0.5)
     for number in range(partitions):
         began, streams = 0, 0
-        for _ in range(rng.choice((1, 1, 2))):
-            count = rng.randint(1, 3)
+        for _ in range(2 if busy else rng.choice((1, 1, 2))):
+            count = rng.randint(4, 6) if busy else rng.randint(1, 3)
             lane = _lane(rng, script.work, number, range(streams, streams + count))
-            times = [began + time for time in _times(rng, lane)]
+            times = [began + time for time in _times(rng, lane, busy=busy)]
             script.writes += _writes(rng, number, lane, times, script.append_time)
             # Long enough for the wall clock to expire what fell silent, before more is written.
-            began, streams = times[-1] + rng.randint(2_000, 11_000), streams + count
+            began, streams = times[-1] + rng.randint(500, 1_500 if busy else 11_000), streams + count
     script.writes.sort(key=lambda write: write.at)
     return script
 
@@ -114,12 +114,12 @@ def _packed(rng: random.Random, events: list[bytes]) -> list[bytes]:
     return packed
 
 
-def _times(rng: random.Random, lane: list[tuple[bytes, bytes]]) -> list[int]:
+def _times(rng: random.Random, lane: list[tuple[bytes, bytes]], *, busy: bool) -> list[int]:
     """Milliseconds at which each record is written: bursts and pauses, but no key is silent for too long."""
-    pauses = 0.06
+    pauses = 0.0 if busy else 0.06
     while True:
         now, times = rng.randint(0, 1500), []
-        pace = rng.choice((5, 40, 120))
+        pace = 120 if busy else rng.choice((5, 40, 120))
         last: dict[bytes, int] = defaultdict(lambda: -1)
         longest = 0
         for key, _ in lane:

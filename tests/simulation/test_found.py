@@ -37,9 +37,16 @@ def on_broker(work: Callable[[Broker], Awaitable[None]], codes: dict[int, list[i
         loop.dispose()
 
 
+async def read_on(source: Source) -> None:
+    """Read for a while."""
+    for _ in range(100):
+        await source.fetch(200)
+        await asyncio.sleep(0.1)
+
+
 @pytest.mark.parametrize(("request_key", "code"), [(9, 15), (9, -1), (12, -1)])
 def test_a_consumer_whose_helpers_have_ended_is_made_anew(request_key: int, code: int) -> None:
-    """Seeds 30, 31, 88: one answer the client does not expect, to a heartbeat or to a look at committed offsets, stops its task.
+    """Seeds 30, 31, 88: one answer that the client does not expect, to a heartbeat or a look at commits, stops its task.
 
     Every fetch raises it from then on, while the member stays in the group: no record of its partitions was read again.
     """
@@ -49,9 +56,7 @@ def test_a_consumer_whose_helpers_have_ended_is_made_anew(request_key: int, code
         source = Source(SETTINGS, lambda: None, Room(SETTINGS.kafka.max_buffered_bytes))
         await source.start()
         with pytest.raises(Retryable):
-            for _ in range(100):
-                await source.fetch(200)
-                await asyncio.sleep(0.1)
+            await read_on(source)
         await source.close()
         await source.start()
         while not source.begin(0, source.owned.get(0, 0), 0):

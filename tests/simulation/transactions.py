@@ -43,13 +43,13 @@ class Transactions:
         loop: Any,
         marker_delay: Callable[[], float],
         now_ms: Callable[[], int],
-        on_end: Callable[[Transaction, bool], None],
     ) -> None:
-        """`marker_delay` draws how long each marker takes, `on_end` is told of each transaction that is decided."""
+        """`marker_delay` draws how long each marker takes."""
         self._loop = loop
         self._marker_delay = marker_delay
         self._now_ms = now_ms
-        self._on_end = on_end
+        self.on_end: Callable[[Transaction, bool], None] = lambda *_: None
+        """Told of each transaction that is decided."""
         self.by_name: dict[str, Transaction] = {}
         self.by_producer: dict[int, Transaction] = {}
         self._producers = itertools.count(1)
@@ -110,7 +110,7 @@ class Transactions:
             known.groups.append(group)
 
     def may_write(self, producer: int, epoch: int, log: Log) -> None:
-        """Check a write to a partition: the transaction has it, or it has begun there and no marker ended it. Raises Refused."""
+        """Check a write to a partition: the transaction has it, or began there and no marker ended it. Raises Refused."""
         known = self.by_producer.get(producer)
         if known is None:
             raise Refused(INVALID_MAPPING)
@@ -151,7 +151,7 @@ class Transactions:
         known.state = "committing" if commit else "aborting"
         if known.expiry is not None:
             known.expiry.cancel()
-        self._on_end(known, commit)
+        self.on_end(known, commit)
         places: list[Log | Group] = [*known.logs, *known.groups]
         known.markers = len(places)
         if not places:

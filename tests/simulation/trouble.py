@@ -6,6 +6,7 @@ Owns the faults and their count. It tells nobody what is coming, and ends before
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.loop import Process
@@ -13,7 +14,8 @@ from tests.simulation.network import Fate
 from tests.simulation.refusals import DONE_ALL_THE_SAME, FINAL, RETRIABLE
 
 if TYPE_CHECKING:
-    from tests.simulation.world import Machine, World
+    from tests.simulation.machine import Machine
+    from tests.simulation.world import World
 
 GROUP = (11, 12, 13, 14)
 """Requests of a member to its group."""
@@ -24,7 +26,7 @@ LONGEST = 12.0
 class Trouble:
     """All faults of one simulation."""
 
-    def __init__(self, world: "World", rng: random.Random) -> None:
+    def __init__(self, world: "World", rng: random.Random, deeds: Mapping[str, int] | None, *, busy: bool) -> None:
         self._world = world
         self._rng = rng
         self.over = False
@@ -40,6 +42,7 @@ class Trouble:
                 ("retriable", 0.08),
                 ("final", 0.02),
                 ("done, but refused", 0.03),
+                ("slow start", 0.4),
             )
         }
         self._deeds = {
@@ -61,6 +64,14 @@ class Trouble:
         self._focus = rng.choice((-1, 26, 26, 28, 22, 9, 0, 24))
         """A request that goes wrong more often than others."""
         self._every = rng.choice((0.15, 0.5, 1.5))
+        if deeds is not None:
+            self._rates = dict.fromkeys(self._rates, 0.0) | {
+                kind: rate / 100 for kind, rate in deeds.items() if kind in self._rates
+            }
+            self._deeds = {deed: deeds.get(deed.__name__.strip("_"), 0) for deed in self._deeds}
+            self._every = 1.0
+        self._begins = 0.0 if deeds is None else 1.0 if busy else rng.uniform(1.0, 8.0)
+        """Seconds until the first fault."""
         world.broker.cut_fetches = rng.choice((0.0, 0.3))
 
     # -- requests
@@ -69,7 +80,7 @@ class Trouble:
         """What becomes of a request."""
         rng = self._rng
         fate = Fate(rng.uniform(0.0001, 0.002), rng.uniform(0.0001, 0.002))
-        if self.over:
+        if self.over or self._world.loop.now < self._begins:
             return fate
         if (
             process is not None
@@ -80,7 +91,7 @@ class Trouble:
             fate.lost = "hang"
             return fate
         for kind, rate in self._rates.items():
-            if request.API_KEY == self._focus:
+            if self._focus == request.API_KEY:
                 rate *= 6  # noqa: PLW2901
             if rate and rng.random() < rate and self._strike(kind, fate, request.API_KEY):
                 self.counts[kind] += 1
@@ -91,6 +102,10 @@ class Trouble:
 
     def _strike(self, kind: str, fate: Fate, key: int) -> bool:
         rng = self._rng
+        if kind == "slow start":
+            # Between the question for what is committed and the fencing, if somebody asked in that order.
+            fate.there = rng.uniform(0.05, 0.5)
+            return key == 22
         if kind == "slow":
             # Fetches most of all.
             fate.there, fate.back = rng.choice(((0.5, 0.001), (0.001, 0.7), (1.5, 1.0)))
@@ -111,7 +126,8 @@ class Trouble:
     async def run(self) -> None:
         """Do harm for a while, then end it."""
         rng = self._rng
-        until = rng.uniform(2.0, LONGEST)
+        until = rng.uniform(2.0, LONGEST) if not self._begins else LONGEST
+        await asyncio.sleep(self._begins)
         deeds, weights = list(self._deeds), list(self._deeds.values())
         while self._world.loop.now < until:
             await asyncio.sleep(rng.expovariate(1 / self._every))
@@ -158,15 +174,15 @@ class Trouble:
             return False
         process, world = machine.process, self._world
         process.freeze()
-        world.outside(self._rng.choice((0.3, 1.0, 3.0, 6.0)), lambda: process.thaw(world.loop))
+        world.outside(self._rng.choice((0.3, 0.8, 1.5, 4.0)), lambda: process.thaw(world.loop))
         return True
 
     def _deafen(self) -> bool:
         """The group hears nothing of a member any more, which goes on with all it has: a zombie that is awake."""
         machine = self._some()
-        if machine is None or machine.process is None:
+        if machine is None or machine.process is None or any(until > self._world.loop.now for until in self._deaf.values()):
             return False
-        self._deaf[machine.process] = self._world.loop.now + self._rng.choice((1.0, 3.0, 5.0))
+        self._deaf[machine.process] = self._world.loop.now + self._rng.choice((1.0, 2.0, 3.0))
         return True
 
     def _swap(self) -> bool:
@@ -183,7 +199,7 @@ class Trouble:
             process.thaw(world.loop)
 
         process.freeze()
-        world.outside(self._rng.choice((2.5, 4.0, 7.0)), wake)
+        world.outside(self._rng.choice((1.5, 3.0, 6.0, 9.0)), wake)
         return True
 
     def _rebalance(self) -> bool:

@@ -48,6 +48,16 @@ def records(log: Log) -> list[Any]:
     return list(PartitionRecords(where, MemoryRecords(data), hidden, 0, None, None, False, READ_COMMITTED))
 
 
+def written(log: Log, first: int, producer: int) -> list[bytes | None]:
+    """Values that a transaction has written to a partition."""
+    data = b"".join(each.data for each in log.batches if each.base >= first and each.producer == producer)
+    found: list[bytes | None] = []
+    memory: Any = MemoryRecords(data)
+    while (batch := memory.next_batch()) is not None:
+        found += [record.value for record in batch]
+    return found
+
+
 def essence(route: str, value: bytes | None) -> Any:
     """What of an output record must be equal whenever it is decided."""
     if route == "dead_letter":

@@ -6,28 +6,26 @@ Owns the members' lives and the order: faults, then peace until everything is de
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from dataclasses import replace
 from typing import Any
 
-from processor.adapters.runner import NoHooks, Runner
 from processor.app import Core
 from processor.core.offsets import Commit
 from processor.core.pipeline import Partition
-from processor.errors import Fatal, Retryable
 from processor.settings import Kafka, Settings, Topics
 from tests.simulation import script, verdict
 from tests.simulation.broker import Broker
-from tests.simulation.clock import EPOCH_MS, Clock
 from tests.simulation.group import Place
-from tests.simulation.log import Log, records
-from tests.simulation.loop import PROCESS, Loop, Process
+from tests.simulation.log import records
+from tests.simulation.loop import Loop
+from tests.simulation.machine import Machine
 from tests.simulation.network import Network
 from tests.simulation.transactions import Transaction
 from tests.simulation.trouble import Trouble
 from tests.simulation.verdict import Committed, Violation, essence
-from tests.simulation.watch import Lines, Moves, Watched
+from tests.simulation.watch import Moves, Watched
 
 INPUT, GROUP = "events", "group"
 PATIENCE_SECONDS = 120.0
@@ -43,70 +41,36 @@ SETTINGS = Settings(
     shutdown_grace_ms=6_000,
     kafka=Kafka(
         bootstrap_servers=("broker:9092",),
-        request_timeout_ms=3_000,
-        session_timeout_ms=2_000,
-        heartbeat_interval_ms=500,
-        rebalance_timeout_ms=3_000,
-        transaction_timeout_ms=2_000,
+        request_timeout_ms=2_000,
+        session_timeout_ms=1_000,
+        heartbeat_interval_ms=400,
+        rebalance_timeout_ms=1_500,
+        transaction_timeout_ms=1_500,
         fetch_max_wait_ms=500,
         metadata_max_age_ms=600_000,
         max_partition_fetch_bytes=8_000,
         max_poll_records=12,
+        max_buffered_bytes=30_000,
     ),
 )
-
-
-class Machine:
-    """A place where a member runs, one process after the other."""
-
-    def __init__(self, world: "World", name: str) -> None:
-        self.world = world
-        self.name = name
-        self.clock = Clock(world.loop)
-        self.process: Process | None = None
-        self.runner: Runner | None = None
-        self.wanted = True
-        """Whether a process that ends is replaced."""
-        self.incarnations = 0
-        self._tasks: list[Any] = []
-
-    def start(self) -> None:
-        """Start a new process."""
-        self.incarnations += 1
-        self.process = process = Process(f"{self.name}.{self.incarnations}")
-        process.on_death.append(lambda: self._died(process))
-        context = copy_context()
-        context.run(PROCESS.set, process)
-        self._tasks.append(self.world.loop.create_task(self._run(process), context=context))
-
-    async def _run(self, process: Process) -> None:
-        world = self.world
-        lines = Lines(process.name, world.counts, world.say)
-        self.runner = Runner(world.member_settings, world.make_partition, lines, world.hooks(self), self.clock)
-        try:
-            await self.runner.run()
-        except (Fatal, Retryable) as fault:
-            lines.error("ended", cause=str(fault))
-        except Exception as fault:  # noqa: BLE001 - the verdict is the world's
-            world.surprises.append(fault)
-        self.world.loop.call_soon(process.kill)
-
-    def _died(self, process: Process) -> None:
-        if process is self.process:
-            self.process = self.runner = None
-            if self.wanted:
-                self.world.outside(self.world.rng.uniform(0.05, 1.5), self._again)
-
-    def _again(self) -> None:
-        if self.process is None and self.wanted:
-            self.start()
 
 
 class World:
     """All of one seed."""
 
-    def __init__(self, seed: int, core: Core, say: Callable[[str], None] | None = None) -> None:
-        """Draw everything; `core` decides, `say` takes a line for each thing that happens."""
+    def __init__(
+        self,
+        seed: int,
+        core: Core,
+        say: Callable[[str], None] | None = None,
+        deeds: Mapping[str, int] | None = None,
+        *,
+        busy: bool = False,
+    ) -> None:
+        """Draw everything; `core` decides, `say` takes a line for each thing that happens.
+
+        `deeds`: what goes wrong by how often, in place of what the seed says; `busy`: there is always something to do.
+        """
         self.seed = seed
         self.rng = rng = random.Random(seed)
         self.core = core
@@ -115,22 +79,25 @@ class World:
         self.counts: Counter[str] = Counter()
         self.settings = replace(SETTINGS, release=rng.choice(("response", "response", "item")))
         self.settings = SETTINGS
-        self.partitions = rng.choice((1, 1, 2))
-        self.script = script.make(rng, self.partitions)
+        self.partitions = rng.choice((1, 1, 2)) if deeds is None else 2
+        self.script = script.make(rng, self.partitions, busy=busy)
         self.broker = Broker(self.loop, random.Random(rng.random()))
         self.broker.make_topic(INPUT, self.partitions, append_time=self.script.append_time)
         for name in ("approved", "rejected", "dead-letter"):
             self.broker.make_topic(name, self.partitions)
         self.broker.transactions.settles_late = rng.random() < 0.3
-        self.broker.on_end, self.broker.on_commit = self._ended, self._committed
-        self.trouble = Trouble(self, random.Random(rng.random()))
+        self.broker.transactions.on_end, self.broker.on_commit = self._ended, self._committed
+        self.trouble = Trouble(self, random.Random(rng.random()), deeds, busy=busy)
         self.network = Network(self.broker, self.trouble.fate)
-        self.machines = [Machine(self, f"m{number}") for number in range(rng.choice((1, 2, 2, 2, 3)))]
+        self.machines = [Machine(self, f"m{number}") for number in range(2 if deeds else rng.choice((1, 2, 2, 2, 3)))]
         self.moves: dict[Commit, Moves] = {}
         self.chains: dict[int, list[Committed]] = {number: [] for number in range(self.partitions)}
         self.partition_class: type[Watched] = Watched
         self.member_settings = self.settings
         """Of the members: only a mutation's differ from those of the undisturbed run."""
+        largest = max(len(value) for write in self.script.writes for _, value, _ in write.records)
+        self.most_in_hand = SETTINGS.kafka.max_buffered_bytes + 2 * SETTINGS.kafka.max_poll_records * (largest + 3_000)
+        """Bytes: the bound, one fetch of records that goes over it, and what is decided of them."""
         self.only_truth = False
         """Whether only what is published counts, by the truth about the input."""
         self.surprises: list[Exception] = []
@@ -143,10 +110,6 @@ class World:
     def make_partition(self, topic: str, number: int) -> Partition:
         """Make what a member decides with."""
         return self.partition_class(topic, number, self.member_settings.bounds(), self.core.judge, self.moves)
-
-    def hooks(self, machine: Machine) -> Any:
-        """What looks after the bounds."""
-        return _Bounds(machine)
 
     def outside(self, seconds: float, work: Callable[[], None]) -> None:
         """Do something later, that is no process's step."""
@@ -163,7 +126,7 @@ class World:
             if first is not None:
                 found += [
                     (verdict.ROUTES[log.topic], essence(verdict.ROUTES[log.topic], value))
-                    for value in _values(log, first, transaction.producer)
+                    for value in verdict.written(log, first, transaction.producer)
                 ]
         for group in transaction.groups:
             for place in group.pending.get(transaction.number, {}).values():
@@ -186,7 +149,8 @@ class World:
                 self.loop.run_until_complete(self._live())
             self._check()
         finally:
-            self.say = None
+            # What is ended by force below still speaks; nobody counts it.
+            self.say, self.counts = None, Counter(self.counts)
             random.setstate(state)
             asyncio.set_event_loop(None)
             self.loop.dispose()
@@ -223,12 +187,16 @@ class World:
         mark = lambda: log.mark(producer, 0, commit=write.transaction == "committed", now_ms=self.broker.now_ms())  # noqa: E731
         self.outside(write.held, mark)
 
+    @property
+    def decided(self) -> int:
+        """Decisions and dead letters that are committed."""
+        return sum(len(each.published) for chain in self.chains.values() for each in chain)
+
     def _all_decided(self) -> bool:
         if self.loop.now <= self.script.ends_at + 0.01:
             return False
         work = self.script.work
-        decided = sum(len(each.published) for chain in self.chains.values() for each in chain)
-        if decided < len(work.calls) + len(work.dead_letters) and not self.trouble.clocks_were_wrong:
+        if self.decided < len(work.calls) + len(work.dead_letters) and not self.trouble.clocks_were_wrong:
             return False
         for number, chain in self.chains.items():
             if not chain or verdict.position_of(chain[-1]) < self.broker.logs[INPUT, number].end:
@@ -240,7 +208,6 @@ class World:
 
     def _where(self) -> str:
         work = self.script.work
-        decided = sum(len(each.published) for chain in self.chains.values() for each in chain)
         places = [
             f"{number}: W {chain[-1].offset} P {verdict.position_of(chain[-1])} of {self.broker.logs[INPUT, number].end}"
             for number, chain in self.chains.items()
@@ -250,7 +217,7 @@ class World:
             f"{machine.name} {machine.runner.status()['partitions'] if machine.runner is not None else 'ended'}"
             for machine in self.machines
         ]
-        return f"{decided} of {len(work.calls) + len(work.dead_letters)} decided; {places}; {states}"
+        return f"{self.decided} of {len(work.calls) + len(work.dead_letters)} decided; {places}; {states}"
 
     def _check(self) -> None:
         if self.surprises:
@@ -273,29 +240,3 @@ class World:
             raise Violation("what a committed reader sees is not what was committed")
         if not self.trouble.clocks_were_wrong:
             verdict.check_truth(self.script.work, outputs)
-
-
-class _Bounds(NoHooks):
-    """Holds the bounds of memory, at each batch."""
-
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-
-
-def _values(log: Log, first: int, producer: int) -> list[bytes | None]:
-    """Values that a transaction has written to a partition."""
-    from aiokafka.record.memory_records import MemoryRecords
-
-    data = b"".join(batch.data for batch in log.batches if batch.base >= first and batch.producer == producer)
-    found, memory = [], MemoryRecords(data)
-    while memory.has_next():
-        found += [record.value for record in memory.next_batch()]
-    return found
-
-
-def describe(seed: int) -> str:
-    """The line that brings a seed back."""
-    return f"CALLGATE_TEST_SIMULATION_SEED={seed} python -m pytest tests/simulation"
-
-
-_ = EPOCH_MS
