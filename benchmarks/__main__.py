@@ -4,7 +4,6 @@
 """
 
 import argparse
-import shlex
 import sys
 from pathlib import Path
 
@@ -112,7 +111,7 @@ def main() -> int:
     title = (
         options.title or f"{len(made.values):,} events, {options.partitions} partitions, commit every {options.commit_ms} ms"
     )
-    command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
+    command = harness.command_line("benchmarks")
     section = report.page(title, command, made.summary(), results, setting.events)
     report.write(options.out, section, title)
     print(section)

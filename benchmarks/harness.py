@@ -44,9 +44,20 @@ def started(options: argparse.Namespace) -> Iterator[tuple[str, Path]]:
             raise SystemExit(2) from None
 
 
+def command_line(module: str) -> str:
+    """What was typed, without where a broker was and where results go: whoever repeats it has others."""
+    words, given = ["python", "-m", module], iter(sys.argv[1:])
+    for word in given:
+        if word in {"--bootstrap", "--out", "--logs"}:
+            next(given, None)
+        else:
+            words.append(word)
+    return shlex.join(words)
+
+
 def publish(options: argparse.Namespace, module: str, title: str, facts: str, table: str) -> None:
     """Print a section, and write it into the results."""
-    command = shlex.join(["python", "-m", f"benchmarks.{module}", *sys.argv[1:]])
+    command = command_line(f"benchmarks.{module}")
     section = report.frame(title, command, facts, table)
     report.write(options.out, section, title)
     print(f"\n{section}")

@@ -301,8 +301,8 @@ def main() -> int:
                     print(f"{row} at {rate}/s: p50, p99, p99.9 {said} ms of {len(runs[-1].seconds)}", flush=True)
     ordered = {key: found[key] for rate in map(int, options.rates.split(",")) for row in names if (key := (rate, row)) in found}
     facts = (
-        f"{options.partitions} partitions, {options.repeats} repeats. From the input given to the client (it lingers {LINGER_MS} ms) to "
-        "the output in the hands of a committed reader; the first two seconds do not count."
+        f"{options.partitions} partitions, {options.repeats} repeats. From the input given to the client, which lingers "
+        f"{LINGER_MS} ms, to the output in the hands of a committed reader; the first two seconds do not count."
     )
     harness.publish(options, "latency", "Added latency", facts, table(ordered))
     return 0 if whole else 1
