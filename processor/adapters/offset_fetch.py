@@ -36,6 +36,9 @@ LATEST, EARLIEST = -1, -2
 """Offsets that ListOffsets is asked for, as the protocol numbers them."""
 READ_UNCOMMITTED = 0
 
+FAULTS = (kafka.KafkaError, OSError, TimeoutError, LookupError)
+"""What the client raises. Where two requests time out at once it may look for a connection that a third has just given up."""
+
 
 class _StableResponse(Response):
     API_KEY = 9
@@ -127,7 +130,7 @@ class Reader:
         patient(self._admin._client)
         try:
             await self._admin.start()
-        except (kafka.KafkaError, OSError, TimeoutError) as fault:
+        except FAULTS as fault:
             raise translate(fault, "Connecting to the broker failed") from fault
 
     async def close(self) -> None:
@@ -153,7 +156,7 @@ class Reader:
                     raise translate(fault, "Reading the committed offset failed") from fault
                 await asyncio.sleep(COORDINATOR_PAUSE_SECONDS)
                 continue
-            except (kafka.KafkaError, OSError, TimeoutError) as fault:
+            except FAULTS as fault:
                 self._coordinator = None
                 raise translate(fault, "Reading the committed offset failed") from fault
             if code == UNSTABLE_OFFSET_COMMIT and loop.time() < patience:
@@ -220,7 +223,7 @@ class Reader:
             if code:
                 client.force_metadata_update()
                 raise kafka.for_code(code)
-        except (kafka.KafkaError, OSError, TimeoutError) as fault:
+        except FAULTS as fault:
             raise translate(fault, doing) from fault
         return int(offset)
 

@@ -33,8 +33,9 @@ BATCH_BYTES = 256 << 10
 CLOSE_SECONDS = 3.0
 """How long an abort, and then the closing of connections, may take: the broker aborts what is left by itself."""
 
-FAULTS = (KafkaError, OSError, TimeoutError, AssertionError, RuntimeError, ValueError)
-"""What aiokafka raises: its states are asserted, and calls in the wrong one are RuntimeErrors."""
+FAULTS = (KafkaError, OSError, TimeoutError, AssertionError, RuntimeError, ValueError, LookupError)
+"""What aiokafka raises: its states are asserted, calls in the wrong one are RuntimeErrors, a connection that it does not find
+any more is a KeyError."""
 
 
 def topics_of(settings: Settings) -> dict[Route, str]:

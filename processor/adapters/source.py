@@ -28,8 +28,8 @@ SCAN_SECONDS = 0.1
 CLOSE_SECONDS = 5.0
 """How long leaving the group may take."""
 
-FAULTS = (kafka.KafkaError, kafka.ConsumerStoppedError, OSError, TimeoutError, AssertionError, RuntimeError, ValueError)
-"""What the consumer raises, its own assertions and decoding errors included."""
+FAULTS = (kafka.KafkaError, kafka.ConsumerStoppedError, OSError, AssertionError, RuntimeError, ValueError, LookupError)
+"""What the consumer raises: its own assertions and decoding errors too, time-outs (an OSError), connections not found."""
 
 
 class Fetched(NamedTuple):

@@ -2,12 +2,15 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 import pytest
+from aiokafka.structs import TopicPartition
 
 from processor.adapters.hand import Room
+from processor.adapters.offset_fetch import Reader
 from processor.adapters.source import Source
 from processor.errors import Retryable
 from tests.simulation.broker import Broker
@@ -15,18 +18,23 @@ from tests.simulation.clock import virtual_time
 from tests.simulation.log import records
 from tests.simulation.loop import Loop
 from tests.simulation.network import Fate, Network
+from tests.simulation.watch import Lines
 from tests.simulation.world import INPUT, SETTINGS
 
 
-def on_broker(work: Callable[[Broker], Awaitable[None]], codes: dict[int, list[int]]) -> None:
-    """Do something on an in-memory broker that gives the first requests of a kind these error codes."""
+def on_broker(work: Callable[[Broker], Awaitable[None]], codes: dict[int, list[int]], silent: Collection[int] = ()) -> None:
+    """Do something on an in-memory broker that gives the first requests of a kind these error codes.
+
+    `silent`: kinds of requests of which nothing is heard.
+    """
     loop = Loop()
     broker = Broker(loop, random.Random(1))
     broker.make_topic(INPUT, 1)
 
     def fate(_: object, request: Any) -> Fate:
         left = codes.get(request.API_KEY)
-        return Fate(0.0005, 0.0005, code=left.pop(0) if left else 0)
+        lost = "hang" if request.API_KEY in silent else ""
+        return Fate(0.0005, 0.0005, code=left.pop(0) if left else 0, lost=lost)
 
     asyncio.set_event_loop(loop)
     try:
@@ -70,3 +78,29 @@ def test_a_consumer_whose_helpers_have_ended_is_made_anew(request_key: int, code
         await source.close()
 
     on_broker(work, {request_key: [code]})
+
+
+def test_two_requests_that_time_out_at_once_are_retryable() -> None:
+    """Seed 3 of variant h: the client looks up a connection that a third request has just taken out, and raises a KeyError.
+
+    A process that was frozen sees all its time-outs at once. The error would have stopped the partition for good.
+    """
+    silent: set[int] = set()
+
+    async def work(broker: Broker) -> None:
+        del broker
+        where = TopicPartition(INPUT, 0)
+        reader = Reader(SETTINGS.kafka, SETTINGS.group, Lines("reader", Counter(), None))
+        await reader.start()
+        await reader.end(where)
+        silent.add(2)
+
+        async def later() -> None:
+            await asyncio.sleep(SETTINGS.kafka.request_timeout_ms / 1000)
+            await reader.end(where)
+
+        found = await asyncio.gather(reader.end(where), later(), reader.end(where), return_exceptions=True)
+        assert [type(each) for each in found] == [Retryable] * 3, found
+        await reader.close()
+
+    on_broker(work, {}, silent)
