@@ -261,6 +261,22 @@ def test_cycles_may_descend_but_not_stand_still() -> None:
             expanded_size(still, 100)
 
 
+@pytest.mark.parametrize(
+    ("keyword", "lists", "item"),
+    [
+        ("required", [f"x{number}" for number in range(1000)], {}),
+        ("dependentRequired", {"a": [f"x{number}" for number in range(1000)]}, {"a": 1}),
+        ("enum", [[number] for number in range(1000)], {}),
+    ],
+)
+def test_what_a_schema_lists_counts_where_errors_are_listed(keyword: str, lists: Any, item: Any) -> None:
+    """Each missing name is an error of its own: 16 million of them, from a schema of 10 kB, are never listed."""
+    checked = RUST.compile({"items": {keyword: lists}})
+    value = [item] * 300
+    assert not checked.is_valid(value)
+    assert [(flaw.at, flaw.keyword) for flaw in checked.flaws(value)] == [("/0", keyword)]
+
+
 def test_a_cycle_that_doubles_is_judged_and_not_explained() -> None:
     """Listing the errors of such a cycle takes exponential time in the depth of the arguments; saying no does not."""
     branches = [{"properties": {"a": {"$ref": "#"}}, "minProperties": n} for n in (1, 2, 3)]
