@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from processor.core.as_written import is_plain, write
 from processor.core.reasons import Reason
 from processor.core.strict import Fault, read_strictly
 
@@ -122,8 +123,13 @@ def _accounted(value: Any, text: str) -> Any:
 
 
 def compact(value: Any) -> str | None:
-    """Compact JSON text of a value, for the tolerance `arguments_object`; None where JSON cannot say it (NaN, infinities)."""
+    """Compact JSON text of a value, for the tolerance `arguments_object`; None where JSON cannot say it (NaN, infinities).
+
+    What was written with numbers that a double does not carry, or with a name that comes twice, is written so again.
+    """
     try:
+        if not is_plain(value):
+            return write(value)
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (ValueError, TypeError, RecursionError):
         return None

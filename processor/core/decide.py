@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from processor.core.approval import Form, approve
 from processor.core.arguments import compact
+from processor.core.as_written import is_plain
 from processor.core.candidate import Candidate
 from processor.core.canonical import canonical, sha256
 from processor.core.engines import Flaw
@@ -189,7 +190,9 @@ class Decider:
         """What only a rejection has: its arguments by policy, and feedback where the call itself was complete."""
         if self._arguments == "include":
             text = call.arguments
-            decision.arguments = text if isinstance(text, str) or compact(text) is not None else None
+            written = text if isinstance(text, str) else compact(text)
+            # What a value does not say of its text is only in the text.
+            decision.arguments = text if written is not None and is_plain(text) else written
         elif self._arguments == "hash" and call.arguments is not None:
             text = call.arguments
             raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else None

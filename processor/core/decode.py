@@ -43,7 +43,7 @@ def decode(value: bytes | None) -> Decoded:
         except (MsgspecError, RecursionError):
             return _slow(value)
         if event.item is None and event.response is None and len(value) <= _SHALLOW_BYTES:
-            if event.specversion is None:
+            if event.specversion is None and (event.arguments is None or type(event.arguments) is str):
                 return event  # the common case has nothing left to look at
         elif (settled := _known(event, value)) is not None:
             return settled
@@ -101,9 +101,7 @@ def _known(event: Event, value: bytes) -> Event | None:
         return None
     if len(value) > _SHALLOW_BYTES and slow_json.too_deep(value):
         return None
-    if event.item is not None or event.response is not None:
-        return _settled(event)
-    return event
+    return _settled(event)
 
 
 def _fast_events(value: bytes) -> Event | list[Part] | None:
@@ -115,7 +113,7 @@ def _fast_events(value: bytes) -> Event | list[Part] | None:
     for event in events:
         if event.specversion is not None:
             return None
-        if (event.item is not None or event.response is not None) and _settled(event) is None:
+        if _settled(event) is None:
             return None
     if len(value) > _SHALLOW_BYTES and slow_json.too_deep(value):
         return None
@@ -125,16 +123,17 @@ def _fast_events(value: bytes) -> Event | list[Part] | None:
 def _settled(event: Event) -> Event | None:
     """Finish the unparsed parts of an event: null becomes None, and what is no text makes the event one for the slow reader.
 
-    The typed decoder looks at neither. In texts that it skips that is right (rule 26), but tools are read later.
+    The typed decoder looks at neither. In texts that it skips that is right (rule 26), but tools are read later. Arguments that
+    are an object are the slow reader's as well: the typed one rounds their numbers and drops names that come twice (rule 31).
     """
-    if event.item is not None:
-        _drop_null_content(event.item)
+    if type(event.arguments) is dict or (event.item is not None and not _settled_item(event.item)):
+        return None
     response = event.response
     if response is None:
         return event
     for item in response.output or ():
-        if item is not None:
-            _drop_null_content(item)
+        if item is not None and not _settled_item(item):
+            return None
     if response.tools is not None:
         tools = bytes(response.tools)
         if not _is_text(tools):
@@ -161,11 +160,12 @@ def _is_text(value: bytes) -> bool:
     return True
 
 
-def _drop_null_content(item: Item) -> None:
-    """Only the presence of an item's content counts."""
+def _settled_item(item: Item) -> bool:
+    """Only the presence of an item's content counts; arguments that are an object are not settled."""
     content = item.content
     if content is not None and len(content) == len(_NULL) and bytes(content) == _NULL:
         item.content = None
+    return type(item.arguments) is not dict
 
 
 def _slow(value: bytes) -> Decoded:

@@ -17,7 +17,8 @@ def encode(value: Any) -> bytes:
         return _encode(value)
     except (ValueError, TypeError, OverflowError, RecursionError):
         pass
-    plain = msgspec.to_builtins(value, str_keys=True)
+    # The hook is asked for the one type of its own that decode gives: a number that is kept as written.
+    plain = msgspec.to_builtins(value, str_keys=True, enc_hook=float)
     try:
         return json.dumps(plain, separators=(",", ":")).encode()
     except (ValueError, RecursionError):

@@ -1,15 +1,19 @@
 """The slow JSON reader: the authority on what a record's bytes say, for everything that the fast path refuses.
 
 Owns the rules of the outer JSON (rule 27): UTF-8 only, the last of two equal names wins, NaN and Infinity are refused, lone
-surrogates are kept, numbers of any size are safe, nesting is bounded. It knows nothing about the forms of a record.
+surrogates are kept, numbers of any size are safe, nesting is bounded; what a value does not say of its text is kept beside it.
+It knows nothing about the forms of a record.
 """
 
 import json
+import math
 from itertools import accumulate
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 from msgspec import Raw
 
+from processor.core.as_written import Number, object_of
+from processor.core.numerals import number_of
 from processor.core.reasons import Cause
 
 MAX_DEPTH = 500
@@ -34,20 +38,6 @@ class NotReadableError(Exception):
         super().__init__(detail)
         self.cause = cause
         self.detail = detail
-
-
-class Unbounded(float):
-    """A number that no double holds: infinite as a float, with its text kept so that it can be written again unchanged."""
-
-    __slots__ = ("text",)
-
-    text: str
-
-    def __new__(cls, text: str) -> Self:
-        """Make the number from its JSON text."""
-        number = super().__new__(cls, "-inf" if text.startswith("-") else "inf")
-        number.text = text
-        return number
 
 
 def too_deep(value: bytes) -> bool:
@@ -104,8 +94,8 @@ def raw(value: Any) -> Raw | None:
 
 
 def _write(value: Any) -> str:
-    """Write as `raw` does, for a value with unbounded numbers in it, which the standard writer refuses."""
-    if isinstance(value, Unbounded):
+    """Write as `raw` does, for a value with infinite numbers in it, which the standard writer refuses."""
+    if isinstance(value, Number) and math.isinf(value):
         return value.text
     if isinstance(value, dict):
         # No generator: it would cost a second frame a level.
@@ -116,15 +106,14 @@ def _write(value: Any) -> str:
     return json.dumps(value)
 
 
-def _integer(text: str) -> int | Unbounded:
+def _integer(text: str) -> int | Number:
     """Read an integer of any length in bounded time."""
-    return int(text) if len(text) <= _MAX_DIGITS else Unbounded(text)
+    return int(text) if len(text) <= _MAX_DIGITS else Number(text)
 
 
 def _number(text: str) -> float:
-    """Read a number with a fraction or an exponent; over the range of a double it keeps its text."""
-    number = float(text)
-    return Unbounded(text) if number in (float("inf"), float("-inf")) else number
+    """Read a number with a fraction or an exponent; one that a double does not carry keeps its text (rule 31)."""
+    return float(text) if number_of(text) is not None else Number(text)
 
 
 def _constant(name: str) -> NoReturn:
@@ -132,4 +121,4 @@ def _constant(name: str) -> NoReturn:
     raise NotReadableError(Cause.NOT_JSON, f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_number, parse_constant=_constant)
+_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_number, parse_constant=_constant, object_pairs_hook=object_of)
