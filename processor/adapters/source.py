@@ -140,6 +140,9 @@ class Source:
             # Without the pause a pending fetch returns records from the committed offset before anybody could seek
             # (8 of 8 observed; with it 0 of 8).
             self._consumer.pause(*assigned)
+            for partition in assigned:
+                # Any place: without one the client asks for the committed offset, over and over where there is none.
+                self._consumer.seek(partition, 0)
             self._lose()
             self._generation += 1
             self.owned = {partition.partition: self._generation for partition in assigned}

@@ -164,7 +164,7 @@ class Transactions:
             place.mark(known.producer, known.epoch, commit=commit, now_ms=self._now_ms())
         elif self.settles_late:
             # In the order of the markers, all the same: the group reads one log.
-            self._late_until = max(self._late_until, self._loop.time() + self._marker_delay() * 50)
+            self._late_until = max(self._late_until, self._loop.time() + self._marker_delay() * 15)
             self._loop.call_at(self._late_until, self._settle, place, known.number, commit)
         else:
             self._settle(place, known.number, commit)

@@ -31,6 +31,9 @@ INPUT, GROUP = "events", "group"
 PATIENCE_SECONDS = 120.0
 """Virtual time after the last fault in which everything must be decided."""
 
+LONG_ENOUGH_SECONDS = (script.STREAM_TIMEOUT_MS + 2 * script.IDLE_AFTER_MS) / 1000
+"""In which all that fell silent has expired, if the clocks are right."""
+
 SETTINGS = Settings(
     group=GROUP,
     topics=Topics(events=INPUT, approved="approved", rejected="rejected", dead_letter="dead-letter"),
@@ -102,6 +105,7 @@ class World:
         """Whether only what is published counts, by the truth about the input."""
         self.surprises: list[Exception] = []
         """What ended a process and should not."""
+        self._peace_since = 0.0
         self._published: dict[int, list[tuple[str, Any]]] = {}
         self._outside = copy_context()
 
@@ -160,6 +164,7 @@ class World:
         for machine in self.machines:
             self.outside(self.rng.uniform(0, 0.3), machine.start)
         await self.trouble.run()
+        self._peace_since = self.loop.now
         until = self.loop.now + PATIENCE_SECONDS
         while not self._all_decided():
             if self.loop.now > until:
@@ -193,18 +198,19 @@ class World:
         return sum(len(each.published) for chain in self.chains.values() for each in chain)
 
     def _all_decided(self) -> bool:
-        if self.loop.now <= self.script.ends_at + 0.01:
-            return False
-        work = self.script.work
-        if self.decided < len(work.calls) + len(work.dead_letters) and not self.trouble.clocks_were_wrong:
-            return False
-        for number, chain in self.chains.items():
-            if not chain or verdict.position_of(chain[-1]) < self.broker.logs[INPUT, number].end:
-                return False
-            # A clock that was wrong may have expired a stream before its calls came; all is forgotten in the end.
-            if self.trouble.clocks_were_wrong and chain[-1].offset < verdict.position_of(chain[-1]):
-                return False
-        return True
+        if self.trouble.clocks_were_wrong:
+            # It may have expired a stream before its calls came, or keep one for an hour: P tells, and some more time.
+            enough = self.loop.now > max(self.script.ends_at, self._peace_since) + LONG_ENOUGH_SECONDS
+        else:
+            enough = self.decided >= len(self.script.work.calls) + len(self.script.work.dead_letters)
+        return (
+            enough
+            and self.loop.now > self.script.ends_at + 0.01
+            and all(
+                chain and verdict.position_of(chain[-1]) >= self.broker.logs[INPUT, number].end
+                for number, chain in self.chains.items()
+            )
+        )
 
     def _where(self) -> str:
         work = self.script.work
