@@ -4,12 +4,14 @@ Each kind grows its arguments until the estimate comes to the bound, and then th
 `python -m benchmarks.effort`; a ratio over 1 is a rate that is too low.
 """
 
+import argparse
 import json
 import random
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from benchmarks import harness
 from processor.core.effort import Effort
 from processor.core.engines import RustEngine
 from processor.core.verdict import GateSettings
@@ -156,8 +158,11 @@ def parts_at_the_bound(kind: Kind, bound_ns: int = BOUND_NS) -> int:
 
 
 def main() -> None:
-    """Print estimate and measurement of each kind, at the bound."""
-    print(f"{'kind':32}{'argument bytes':>16}{'estimate ms':>14}{'measured ms':>14}{'ratio':>8}")
+    """Measure each kind at the bound, print, and write the section of RESULTS.md."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.effort")
+    harness.add_options(parser, broker=False)
+    options = parser.parse_args()
+    lines = ["| kind of schema | bytes of arguments | estimate, ms | measured, ms | ratio |", "| --- " * 5 + "|"]
     for kind in kinds():
         value = kind.arguments(parts_at_the_bound(kind))
         estimate = Effort(kind.schema).of(value)
@@ -167,7 +172,12 @@ def main() -> None:
             validator.flaws(value)
         taken = time.process_time_ns() - began
         size = len(json.dumps(value, separators=(",", ":")))
-        print(f"{kind.name:32}{size:16,}{estimate / 1e6:14.1f}{taken / 1e6:14.1f}{taken / estimate:8.2f}", flush=True)
+        lines.append(f"| {kind.name} | {size:,} | {estimate / 1e6:.1f} | {taken / 1e6:.1f} | {taken / estimate:.2f} |")
+        print(lines[-1], flush=True)
+    facts = (
+        f"The most arguments, by powers of two, that `max_in_band_effort` ({BOUND_NS // 1_000_000} ms) lets through. CPU time."
+    )
+    harness.publish(options, "effort", "Costly schemas of a stream, at the bound", facts, "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ COMMANDS: dict[str, list[str]] = {
     "rows": ["benchmarks", "--repeats", "3"],
     "tools": ["benchmarks", "--idle-tools", "40", "--events", "40000", *FLOORS, "--title", "40 echoed tools of 1 kB"],
     "partitions": ["benchmarks", "--partitions", "64", "--events", "200000", *FLOORS],
+    "gate": ["benchmarks.gate"],
+    "effort": ["benchmarks.effort"],
     "latency": ["benchmarks.latency"],
     "memory": ["benchmarks.memory"],
     "spread": ["benchmarks.spread"],

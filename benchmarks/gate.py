@@ -4,10 +4,12 @@ Then the classic patterns that take a backtracking engine for ever, each over 10
 
 Measures CPU time of its own process, by many short turns of each, so that the machine's mood hits both alike. Floor and gate
 are both called as a function of one argument, the text and the call; the gate's call is as assembly makes it. Run it with
-`python -m benchmarks.gate`.
+`python -m benchmarks.gate`; it writes its section of RESULTS.md.
 """
 
+import argparse
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -28,6 +30,8 @@ ROUNDS = 301
 """Measurements of each side, by turns; the median counts."""
 TURN_NS = 1_000_000
 """Of a measurement: long for the clock's grain, short for the moods of a shared machine."""
+FACTS = """Floor: msgspec parses the text, jsonschema-rs called bare judges the value; the second case is the median call of the
+recordings. CPU time, medians of 301 turns of each side; a ratio is the median of those of two turns next to each other."""
 NOW_MS = 1_790_000_000_000
 
 
@@ -37,6 +41,14 @@ class Case(NamedTuple):
     name: str
     parameters: dict[str, Any]
     arguments: str
+
+
+class Row(NamedTuple):
+    """What one side of a case takes."""
+
+    floor: float
+    ns: float
+    ratio: float
 
 
 def cases() -> list[Case]:
@@ -64,23 +76,35 @@ def cases() -> list[Case]:
 
 
 def main() -> None:
-    """Print nanoseconds a call and ratios to the floor; then of what does more than the gate."""
-    print(f"{'case':24}{'floor ns':>12}{'gate ns':>12}{'ratio':>8}")
-    for case in cases():
-        _print(case, sides(case)[:2])
+    """Measure, print, and write the section of RESULTS.md."""
+    from benchmarks import harness  # noqa: PLC0415 - brings a broker along, which nothing else here needs
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gate")
+    harness.add_options(parser, broker=False)
+    options = parser.parse_args()
+    os.sched_setaffinity(0, set(map(int, options.core.split(","))))
+    found = [_row(case, sides(case)[:2]) for case in cases()]
     # Apart from the above: the interpreter fits its code to the one engine that a process has.
-    print(f"\n{'the whole decision':24}{'floor ns':>12}{'ns':>12}{'ratio':>8}")
-    for case in cases():
-        _print(case, sides(case)[::2])
-    print(f"\n{'engine = both':24}{'floor ns':>12}{'gate ns':>12}{'ratio':>8}")
-    for case in cases():
-        _print(case, [_floor(case), partial(_gate(case, "both").judge, _call(case.arguments))])
+    both = [_row(case, [_floor(case), partial(_gate(case, "both").judge, _call(case.arguments))]) for case in cases()]
+    whole = [_row(case, sides(case)[::2]) for case in cases()]
+    lines = [
+        "| case | floor, ns | gate, ns | ratio | engine both, ns | ratio | whole decision, ns | ratio |",
+        "| --- " * 8 + "|",
+    ]
+    for case, gate, doubly, decided in zip(cases(), found, both, whole, strict=True):
+        cells = [f"{gate.floor:,.0f}"] + [
+            cell for row in (gate, doubly, decided) for cell in (f"{row.ns:,.0f}", f"{row.ratio:.2f}")
+        ]
+        lines.append(f"| {case.name} | {' | '.join(cells)} |")
+    harness.publish(options, "gate", "The gate alone, and patterns", FACTS, "\n".join([*lines, "", *redos()]))
 
 
-def _print(case: Case, measured: Sequence[Callable[[], object]]) -> None:
-    """One row: the floor and another side."""
+def _row(case: Case, measured: Sequence[Callable[[], object]]) -> Row:
+    """Measure the floor and another side of one case."""
     floor, side = _measure(measured)
-    print(f"{case.name:24}{statistics.median(floor):12.0f}{statistics.median(side):12.0f}{_ratio(side, floor):8.2f}")
+    row = Row(statistics.median(floor), statistics.median(side), _ratio(side, floor))
+    print(f"{case.name:24}{row.floor:12.0f}{row.ns:12.0f}{row.ratio:8.2f}", flush=True)
+    return row
 
 
 def sides(case: Case) -> tuple[Callable[[], object], Callable[[], object], Callable[[], object]]:
@@ -89,8 +113,8 @@ def sides(case: Case) -> tuple[Callable[[], object], Callable[[], object], Calla
     return _floor(case), partial(gate.judge, call), partial(Decider(gate), call, "responses.events", 0, NOW_MS)
 
 
-def redos() -> None:
-    """Print milliseconds a validation and the ratio to a harmless pattern."""
+def redos() -> list[str]:
+    """Table of milliseconds a validation and the ratio to a harmless pattern, for the classic patterns over 100 kB."""
     text = "a" * 100_000 + "!"
     patterns = [
         "^[a-z]+$",
@@ -107,9 +131,11 @@ def redos() -> None:
     ]
     sides = [partial(RustEngine().compile({"pattern": pattern}).is_valid, text) for pattern in patterns]
     times = _measure(sides)
-    print(f"\n{'pattern over 100 kB':24}{'ms':>12}{'ratio':>12}")
+    lines = ["| pattern over 100 kB | ms | ratio to the first |", "| --- | --- | --- |"]
     for pattern, taken in zip(patterns, times, strict=True):
-        print(f"{pattern:24}{statistics.median(taken) / 1e6:12.3f}{_ratio(taken, times[0]):12.2f}")
+        shown = pattern.replace("|", "\\|")
+        lines.append(f"| `{shown}` | {statistics.median(taken) / 1e6:.3f} | {_ratio(taken, times[0]):.2f} |")
+    return lines
 
 
 def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
@@ -193,4 +219,3 @@ def _fitting(side: Callable[[], object]) -> int:
 
 if __name__ == "__main__":
     main()
-    redos()

@@ -56,7 +56,7 @@ _FAR: Final = Rates(part=15, whole=21_000, real=21_000, far=36_000)
 """By a number far from 1."""
 _EQUAL: Final = Rates(part=15, whole=40, real=4_000, far=20_000)
 """Being the same as a whole number."""
-_UNIQUE: Final = Rates(part=550, whole=400, real=6_600, far=300_000)
+_UNIQUE: Final = Rates(part=550, whole=400, real=6_600, far=400_000)
 """`uniqueItems`: up to 15 items are compared each with each, more are hashed."""
 _FORMAT: Final = Rates(part=200, char=30)
 _PATTERN: Final = Rates(part=200)
