@@ -6,6 +6,7 @@ itself up for Python's garbage collector; few and many by turns, so that the rat
 """
 
 import argparse
+import os
 import random
 import subprocess
 import sys
@@ -31,6 +32,8 @@ EVENTS = 200_000
 AT_ONCE = 50_000
 """Of which so many are made, and then timed: they are not all held in memory."""
 NOW_MS = 1_780_000_000_000
+HUGE_PAGES = {"PYTHONMALLOC": "malloc", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+"""Memory by glibc instead of Python's own arenas, in pages of 2 MB: dearer for each object, and fewer waits for far ones."""
 
 
 class Traffic:
@@ -124,17 +127,25 @@ def main() -> int:
     if options.child:
         print(child(options.child, options.events))
         return 0
-    found: dict[int, list[float]] = {options.few: [], options.many: []}
+    rows = {
+        f"{options.few:,}": (options.few, False),
+        f"{options.many:,}": (options.many, False),
+        f"{options.few:,}, huge pages": (options.few, True),
+        f"{options.many:,}, huge pages": (options.many, True),
+    }
+    found: dict[str, list[float]] = {row: [] for row in rows}
     for _ in range(options.repeats):
-        for count, each in found.items():
+        for row, (count, huge) in rows.items():
             command = ["taskset", "-c", options.core, sys.executable, "-m", "benchmarks.spread", "--child", str(count)]
             command += ["--events", str(options.events)]
-            each.append(float(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
-            print(f"{count:,} open: {each[-1]:.0f} ns an event", flush=True)
-    ratios = [many / few for few, many in zip(*found.values(), strict=True)]
+            environment = os.environ | HUGE_PAGES if huge else None
+            done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+            found[row].append(float(done.stdout))
+            print(f"{row} open: {found[row][-1]:.0f} ns an event", flush=True)
     lines = ["| streams open | CPU per event of the core, ns | ratio |", "| ---: | --- | --- |"]
-    lines.append(f"| {options.few:,} | {report.spread(found[options.few], 0)} | 1.00 |")
-    lines.append(f"| {options.many:,} | {report.spread(found[options.many], 0)} | {report.spread(ratios)} |")
+    for row, each in found.items():
+        ratios = [ours / few for ours, few in zip(each, found[f"{options.few:,}"], strict=True)]
+        lines.append(f"| {row} | {report.spread(each, 0)} | {report.spread(ratios)} |")
     facts = f"{options.events:,} events, the pure core, one partition; {options.repeats} repeats."
     harness.publish(options, "spread", "Many open streams", facts, "\n".join(lines))
     return 0
