@@ -12,7 +12,7 @@ CODE := $(wildcard processor tests benchmarks requirements model fuzz)
 TYPED := $(wildcard processor tests benchmarks fuzz)
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup check test test-core test-kafka demo bench bench-all chaos fuzz oracle docs format lock clean
+.PHONY: help setup check test test-core test-kafka demo bench bench-all chaos fuzz approvals oracle docs format lock clean
 
 help: ## Explain the targets (this)
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | awk -F'|' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ fuzz: setup ## Fuzz the core guided by coverage (FUZZ_SECONDS=300; installs athe
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=3'
 	@mkdir -p .cache/fuzz-found
 	$(BIN)/python fuzz/atheris_target.py -max_total_time=$${FUZZ_SECONDS:-300} -max_len=4000 -artifact_prefix=.cache/fuzz-found/
+
+approvals: setup ## Hold a million approvals against two other readers (ten minutes; CALLGATE_FUZZ=1000000 inputs)
+	CALLGATE_FUZZ=$${CALLGATE_FUZZ:-1000000} $(PYTEST) tests/core/test_no_wrong_approval.py
 
 oracle: setup ## Hold the core against the naive reading on a million streams (an hour; CALLGATE_TEST_ORACLE_N=400000 logs)
 	$(BIN)/python -m tests.oracle
