@@ -6,6 +6,7 @@ and then finds all of them there at once.
 """
 
 import argparse
+import time
 from collections.abc import Sequence
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -35,6 +36,8 @@ def create(bootstrap: str, topics: Sequence[str], partitions: int) -> None:
     while wanted:
         known = admin.list_topics(timeout=10).topics
         wanted = {n for n in wanted if n not in known or any(p.leader < 0 for p in known[n].partitions.values())}
+        # The broker may have the same processor.
+        time.sleep(0.02)
 
 
 def delete(bootstrap: str, topics: Sequence[str]) -> None:
