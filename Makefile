@@ -12,7 +12,7 @@ CODE := $(wildcard processor tests benchmarks requirements model fuzz)
 TYPED := $(wildcard processor tests benchmarks fuzz)
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup check test test-core test-kafka demo bench bench-all chaos fuzz approvals oracle docs format lock clean
+.PHONY: help setup check test test-core test-kafka demo bench bench-all chaos simulate fuzz approvals oracle docs format lock clean
 
 help: ## Explain the targets (this)
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | awk -F'|' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -48,6 +48,9 @@ bench: setup ## Measure callgate against the cost of reading alone (some minutes
 
 bench-all: setup ## Make every section of benchmarks/RESULTS.md anew (25 minutes; the machine must be quiet)
 	$(BIN)/python -m benchmarks.everything
+
+simulate: setup ## Simulate members on a broker in memory, seed by seed (SEEDS=200000 FIRST=1 JOBS=1)
+	$(BIN)/python -m tests.simulation --seeds $${SEEDS:-200000} --first $${FIRST:-1} --jobs $${JOBS:-1}
 
 fuzz: setup ## Fuzz the core guided by coverage (FUZZ_SECONDS=300; installs atheris)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=3'

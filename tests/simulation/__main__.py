@@ -4,6 +4,7 @@ Owns progress, counts and the summary. It decides nothing about a run.
 """
 
 import argparse
+import gc
 import json
 import os
 import sys
@@ -20,6 +21,8 @@ from tests.simulation.world import World
 
 AT_ONCE = 50
 """Seeds that are handed to a process at once."""
+COLLECT_EVERY = 10
+"""Seeds between two searches for garbage."""
 EVERY_SECONDS = 10.0
 """Pause between two lines of progress."""
 
@@ -51,6 +54,8 @@ def some(first: int, count: int) -> Counts:
     with run.prepared() as core:
         for seed in range(first, first + count):
             counts.seeds += 1
+            if counts.seeds % COLLECT_EVERY == 0:
+                gc.collect()
             world = World(seed, core)
             try:
                 world.run()

@@ -4,6 +4,7 @@ Owns what all seeds of a process share: the toolset, virtual time, and quiet.
 """
 
 import contextlib
+import gc
 import logging
 import sys
 import warnings
@@ -26,6 +27,10 @@ def prepared() -> Iterator[Core]:
     """Make what the seeds share."""
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
+    # Searching for garbage takes time, and would run what is left of one seed in the middle of another.
+    gc.collect()
+    gc.freeze()
+    gc.disable()
     kept, sys.unraisablehook = sys.unraisablehook, lambda _: None
     try:
         with virtual_time(), pytest.MonkeyPatch.context() as patch:
@@ -36,6 +41,9 @@ def prepared() -> Iterator[Core]:
             patch.setattr(runner, "FETCH_TIMEOUT_MS", 400)
             yield Core(SETTINGS, toolset())
     finally:
+        gc.enable()
+        gc.unfreeze()
+        gc.collect()
         sys.unraisablehook = kept
         logging.disable(logging.NOTSET)
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from tests.e2e import workload
 from tests.e2e.workload import Workload
 
-STREAM_TIMEOUT_MS, CLOSED_MEMORY_MS, IDLE_AFTER_MS = 6_000, 4_000, 1_000
+STREAM_TIMEOUT_MS, CLOSED_MEMORY_MS, IDLE_AFTER_MS = 4_500, 3_000, 800
 """Settings under which the expectations hold."""
-LONGEST_GAP_MS = 3_000
+LONGEST_GAP_MS = 2_300
 """Between two records of a key, so that nothing is forgotten or expires in the middle of a stream."""
 OPEN_AT_ONCE = 3
 ENDINGS = (*["completed"] * 6, "failed", "incomplete", "cancelled", *["silent"] * 4)
@@ -59,7 +59,7 @@ def make(rng: random.Random, partitions: int, *, busy: bool = False) -> Script:
             times = [began + time for time in _times(rng, lane, busy=busy)]
             script.writes += _writes(rng, number, lane, times, script.append_time)
             # Long enough for the wall clock to expire what fell silent, before more is written.
-            began, streams = times[-1] + rng.randint(500, 1_500 if busy else 11_000), streams + count
+            began, streams = times[-1] + rng.randint(500, 1_500 if busy else 8_500), streams + count
     script.writes.sort(key=lambda write: write.at)
     return script
 
@@ -123,7 +123,7 @@ def _times(rng: random.Random, lane: list[tuple[bytes, bytes]], *, busy: bool) -
         last: dict[bytes, int] = defaultdict(lambda: -1)
         longest = 0
         for key, _ in lane:
-            now += rng.randint(800, 2_400) if rng.random() < pauses else rng.randint(0, pace)
+            now += rng.randint(700, 1_900) if rng.random() < pauses else rng.randint(0, pace)
             if last[key] >= 0:
                 longest = max(longest, now - last[key])
             last[key] = now

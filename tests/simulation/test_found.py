@@ -52,7 +52,7 @@ async def read_on(source: Source) -> None:
         await asyncio.sleep(0.1)
 
 
-def test_a_consumer_whose_heartbeats_have_ended_is_made_anew() -> None:
+def test_a_consumer_whose_helpers_have_ended_is_made_anew() -> None:
     """Seeds 30, 31, 88: one answer that the client does not expect, to a heartbeat or a look at commits, stops its task.
 
     Every fetch raises it from then on, while the member stays in the group: no record of its partitions was read again.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 GROUP = (11, 12, 13, 14)
 """Requests of a member to its group."""
-LONGEST = 12.0
+LONGEST = 10.0
 """Seconds in which things go wrong."""
 
 
@@ -70,7 +70,7 @@ class Trouble:
             }
             self._deeds = {deed: deeds.get(deed.__name__.strip("_"), 0) for deed in self._deeds}
             self._every = 1.0
-        self._begins = 0.0 if deeds is None else 1.0 if busy else rng.uniform(1.0, 8.0)
+        self._begins = 0.0 if deeds is None else 1.0 if busy else rng.uniform(1.0, 6.0)
         """Seconds until the first fault."""
         world.broker.cut_fetches = rng.choice((0.0, 0.3))
 
@@ -126,7 +126,7 @@ class Trouble:
     async def run(self) -> None:
         """Do harm for a while, then end it."""
         rng = self._rng
-        until = rng.uniform(2.0, LONGEST) if not self._begins else LONGEST
+        until = rng.uniform(1.5, LONGEST) if not self._begins else LONGEST
         await asyncio.sleep(self._begins)
         deeds, weights = list(self._deeds), list(self._deeds.values())
         while self._world.loop.now < until:
@@ -199,7 +199,7 @@ class Trouble:
             process.thaw(world.loop)
 
         process.freeze()
-        world.outside(self._rng.choice((1.5, 3.0, 6.0, 9.0)), wake)
+        world.outside(self._rng.choice((1.5, 3.0, 5.0, 8.0)), wake)
         return True
 
     def _rebalance(self) -> bool:

@@ -173,7 +173,7 @@ class World:
             await asyncio.sleep(0.25)
         await writing
         # What is decided once more, although everything is, shows now.
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(1.0)
 
     async def _write_all(self) -> None:
         for write in self.script.writes:
