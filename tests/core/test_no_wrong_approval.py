@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from processor.core.candidate import AUTO
 from processor.core.gate import Gate
 from processor.core.reasons import Reason
 from processor.core.registry import ToolFile, build
@@ -18,6 +19,8 @@ from processor.core.toolsets import Compiler
 from tests.core.calls import candidate, gate
 from tests.core.readers import other_reader
 
+QUICK = 0.7
+"""Share of the calls that take the quick path."""
 INPUTS = int(os.environ.get("CALLGATE_FUZZ", "4000"))
 """Arguments to be judged, over all seeds."""
 SEEDS = 4
@@ -126,7 +129,8 @@ def test_what_is_approved_other_readers_accept(seed: int) -> None:
     for _ in range(INPUTS // SEEDS):
         number = draw.randrange(len(SCHEMAS))
         text = text_of(draw)
-        verdict = judges[draw.randrange(2)].judge(candidate(name=f"tool{number}", arguments=text))
+        path: dict[str, Any] = {"tool_choices": AUTO, "usual": True} if draw.random() < QUICK else {}
+        verdict = judges[draw.randrange(2)].judge(candidate(name=f"tool{number}", arguments=text, **path))
         if verdict.reason is Reason.OK:
             approved += 1
             value = other_reader(text)
