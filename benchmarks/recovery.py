@@ -1,8 +1,9 @@
 """How long a takeover takes, by the number of records between W and P: `python -m benchmarks.recovery`.
 
-One response falls silent at the beginning of a partition of 2,500 events a second and holds W there. Everything after it is
-decided, the member ends, and another one takes over: it reads from W to P before it goes on. Beside it the same records are
-read with aiokafka's getmany and thrown away. The last size is that of 20 minutes of silence, the default `stream_timeout`.
+One response falls silent at the beginning of a partition of 2,500 events a second and holds W there. A commit says, in
+callgate's own words and by its own producer, that everything after it is decided; then a member takes over: it reads from W
+to P before it goes on. Beside it the same records are read with aiokafka's getmany and thrown away. The last size is that of
+20 minutes of silence, the default `stream_timeout`.
 
 Owns topic, records and the two measured processes, each on a processor of its own; broker and this process have the other one.
 """
@@ -20,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka.structs import TopicPartition
@@ -31,11 +32,10 @@ from benchmarks.measure import Watched, cpu_seconds
 from benchmarks.page import commit_hash, put
 from benchmarks.stream import Shape
 from benchmarks.workload import Workload, make
-from processor.adapters.offset_fetch import Reader
+from processor.adapters.publish import TransactionalPublisher
 from processor.broker.server import Broker
-from processor.core.offsets import Commit, decode
-from processor.errors import Retryable
-from processor.settings import Kafka
+from processor.core.offsets import Commit
+from processor.settings import Kafka, Settings, Topics
 
 EVENTS_A_SECOND = 2_500
 SIZES = (30_000, 100_000, 300_000, 1_000_000, 3_000_000)
@@ -53,15 +53,6 @@ class Row(NamedTuple):
     takeover_cpu_s: float
     reading_s: float
     reading_cpu_s: float
-
-
-class Quiet:
-    """A log that nobody reads."""
-
-    def info(self, event: str, **fields: Any) -> None:
-        """Say nothing."""
-
-    warning = error = info
 
 
 def records(workload: Workload, count: int) -> Iterator[tuple[bytes, bytes]]:
@@ -113,10 +104,9 @@ class Writer:
 
 
 class Member:
-    """`callgate run` on its processor, watched through its log and its commits."""
+    """`callgate run` on its processor, watched through its log."""
 
-    def __init__(self, bootstrap: str, folder: Path, core: int, number: int) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, folder: Path, core: int, number: int) -> None:
         self._log = folder / f"member-{number}.log"
         command = [sys.executable, "-m", "processor", "run", "--config", str(folder / "callgate.yaml")]
         self.process = Watched(command, core, self._log)
@@ -136,31 +126,19 @@ class Member:
             time.sleep(0.02)
         raise RuntimeError(f"no takeover:\n{self.process.tail()}")
 
-    def wait_decided(self, end: int) -> int:
-        """Wait until P is at the end; returns W."""
-        self.wait_live()
-        return asyncio.run(_committed(self._bootstrap, end))
-
     def end(self) -> None:
-        """SIGKILL."""
-        self.process.kill()
+        """Stop it in order: the next one need not wait for its session to end."""
+        self.process.stop()
 
 
-async def _committed(bootstrap: str, end: int) -> int:
-    reader = Reader(Kafka(bootstrap_servers=(bootstrap,)), GROUP, Quiet())
-    await reader.start()
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            while True:
-                # A broker that is just up has no coordinator yet.
-                with contextlib.suppress(Retryable):
-                    found = await reader.committed(TopicPartition(TOPIC, 0))
-                    commit = found and decode(*found)
-                    if isinstance(commit, Commit) and commit.position >= end:
-                        return commit.offset
-                await asyncio.sleep(0.2)
-    finally:
-        await reader.close()
+async def decided(bootstrap: str, count: int) -> None:
+    """Commit what a member would have committed after so many records: W at the first one, P behind the last."""
+    topics = Topics(events=TOPIC, approved="approved", rejected="rejected", dead_letter="dead-letter")
+    settings = Settings(group=GROUP, topics=topics, kafka=Kafka(bootstrap_servers=(bootstrap,)))
+    publisher = TransactionalPublisher(settings, TopicPartition(TOPIC, 0))
+    await publisher.start()
+    await publisher.publish([], Commit(offset=0, position=count, watermark=0, moves=(), bounds=settings.bounds()))
+    await publisher.close()
 
 
 async def read(bootstrap: str, count: int) -> tuple[float, float]:
@@ -188,13 +166,10 @@ def configure(folder: Path, bootstrap: str, workload: Workload) -> None:
     settings = {
         "group": GROUP,
         "schemas": str(folder / "tools"),
-        "stream_timeout": "20m",
-        "closed_memory": "2m",
         # The records are old by the clock on the wall: it must not let the silent stream expire.
         "idle_after": "10h",
-        "progress_interval": "500ms",
         "topics": {"events": TOPIC, "approved": "approved", "rejected": "rejected", "dead_letter": "dead-letter"},
-        "kafka": {"bootstrap_servers": [bootstrap], "session_timeout": "2s", "heartbeat_interval": "300ms"},
+        "kafka": {"bootstrap_servers": [bootstrap]},
         "http": {"port": 0},
         "log": {"format": "json"},
     }
@@ -213,15 +188,10 @@ def measure(options: argparse.Namespace, bootstrap: str, folder: Path) -> list[R
     rows, number = [], 0
     for size in options.sizes:
         writer.up_to(size)
-        member = Member(bootstrap, folder, options.core, number)
-        number += 1
-        began = member.wait_decided(size)
-        member.end()
-        if began != 0:
-            raise RuntimeError(f"W is {began}: the silent stream does not hold it")
+        asyncio.run(decided(bootstrap, size))
         found: list[tuple[float, float, float, float]] = []
         for _ in range(options.repeats):
-            member = Member(bootstrap, folder, options.core, number)
+            member = Member(folder, options.core, number)
             number += 1
             takeover, cpu = member.wait_live()
             member.end()
