@@ -8,7 +8,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 STAMP := .venv/.installed
-CODE := $(wildcard processor tests benchmarks requirements model fuzz)
+CODE := $(wildcard processor tests benchmarks requirements fuzz)
 TYPED := $(wildcard processor tests benchmarks fuzz)
 PYTEST := $(BIN)/python -m pytest
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from processor.adapters.http import HttpServer
+from processor.adapters.http import ANOTHER_PORT, HttpServer
 from processor.errors import Fatal
 from processor.observe.catalogue import WORKER_RESTARTS, WORKERS_UP
 from processor.observe.logs import open_log
@@ -103,7 +103,8 @@ class _Supervisor:
             port = await server.start()
         except OSError as fault:
             where = f"{http.host}:{http.port}"
-            raise Fatal(f"`http.host` and `http.port` ({where}) cannot be listened on: {fault.strerror}.") from None
+            what = f"`http.host` and `http.port` ({where}) cannot be listened on: {fault.strerror}."
+            raise Fatal(what + ANOTHER_PORT) from None
         self._log.info("http_listening", host=http.host, port=port, workers=len(self._workers))
         try:
             async with asyncio.TaskGroup() as group:

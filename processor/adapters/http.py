@@ -18,6 +18,8 @@ REQUEST_SECONDS = 5.0
 """Time for a client to send its request."""
 CONNECTIONS = 64
 """Connections at once; the ones beyond are closed unread."""
+ANOTHER_PORT = " Where another callgate has it: set another port (0 for any free one), or run one with `--workers N`."
+"""What to do where the port is taken."""
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 JSON = "application/json"

@@ -30,8 +30,10 @@ same choice or another; letters that were left can be moved later. The group `GR
 forgets a group that has been quiet for `offsets.retention.minutes` (7 days by default): after that, narrow the choice by
 `--since`.
 
-A record goes back to the partition that it was read from, behind everything that is there: it is read as if it came now. An
-event of a response that is long over changes nothing any more. Times are those of the records, not of their dead letters.
+A record goes back to the partition that it was read from, behind everything that is there: it is read as if it came now. Whole
+responses, journals and items are decided as ever. A single event comes too late for its response: once that is forgotten
+(`closed_memory` after its end) it begins another one, whose call ends as `timeout`. Times are those of the records, not of
+their dead letters.
 """
 
 
@@ -83,7 +85,10 @@ def redrive(
     sets: SetOption = None,
     cause: Annotated[list[str] | None, typer.Option("--cause", help="Only letters with this cause; may be repeated.")] = None,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="Only records from this time on: `2h` ago, or a date or time.")
+        str | None,
+        typer.Option(
+            "--since", metavar="TIME", help="Only records from this time on: `2h` (back from now), or a date or time."
+        ),
     ] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only records before this time.")] = None,
     partition: Annotated[
