@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
+from aiokafka.client import ConnectionGroup
 from aiokafka.errors import KafkaError
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
@@ -64,6 +65,24 @@ class _Sender:
             **options,
         )
         patient(self._producer.client)
+        self.unanswered = False
+        """Whether a request of a transaction went without an answer: the client sends it again, and the first copy may arrive
+        much later."""
+        self._notice(self._producer.client)
+
+    def _notice(self, client: Any) -> None:
+        """Note requests without an answer, which the client keeps to itself."""
+        send = client.send
+
+        async def send_and_notice(*arguments: Any, **options: Any) -> Any:
+            try:
+                return await send(*arguments, **options)
+            except FAULTS:
+                # Not for records: the broker knows a repeated batch by its sequence number.
+                self.unanswered |= options.get("group") is ConnectionGroup.COORDINATION
+                raise
+
+        client.send = send_and_notice
 
     async def start(self) -> None:
         """Connect; a transactional producer is initialised by it."""
@@ -162,6 +181,10 @@ class TransactionalPublisher:
 
     async def transact(self, send: Callable[[], Awaitable[None]] | None, offset: int, metadata: str) -> None:
         """Send in one transaction with the offset. `send` returns when the broker has each record. Raises as `publish`."""
+        if self._sender.unanswered:
+            # A late copy of its EndTxn would commit this transaction half-way, one of its offsets would set P back: the broker
+            # tells them from ours only by a new epoch (KIP-890, which the client does not speak).
+            raise Fenced("A request of an earlier transaction went without an answer, and may still arrive.")
         producer = self._sender._producer
         offsets = {self._partition: OffsetAndMetadata(offset, metadata)}
         doing = "The transaction failed"

@@ -14,6 +14,8 @@ STREAM_TIMEOUT_MS, CLOSED_MEMORY_MS, IDLE_AFTER_MS = 4_500, 3_000, 800
 """Settings under which the expectations hold."""
 LONGEST_GAP_MS = 2_300
 """Between two records of a key, so that nothing is forgotten or expires in the middle of a stream."""
+NEAR_MS = 100
+"""Records that are no further apart may go into one batch."""
 OPEN_AT_ONCE = 3
 ENDINGS = (*["completed"] * 6, "failed", "incomplete", "cancelled", *["silent"] * 4)
 
@@ -141,6 +143,9 @@ def _writes(
     transactions = rng.choice((0.0, 0.0, 0.1, 0.5))
     while place < len(lane):
         size = 1 if rng.random() < 0.7 else rng.randint(2, 4)
+        # All of a batch are written with its first record: what would come later stays out.
+        while times[min(place + size, len(lane)) - 1] - times[place] > NEAR_MS:
+            size -= 1
         some = lane[place : place + size]
         skews = [0 if append_time else rng.randint(-200, 200) for _ in some]
         records = [(key, value, skew) for (key, value), skew in zip(some, skews, strict=True)]

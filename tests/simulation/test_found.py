@@ -11,8 +11,11 @@ from aiokafka.structs import TopicPartition
 
 from processor.adapters.hand import Room
 from processor.adapters.offset_fetch import Reader
+from processor.adapters.publish import TransactionalPublisher
 from processor.adapters.source import Source
-from processor.errors import Retryable
+from processor.errors import Fenced, Retryable
+from tests.contract.kit import commit_at, decision
+from tests.simulation import verdict
 from tests.simulation.broker import Broker
 from tests.simulation.clock import virtual_time
 from tests.simulation.log import records
@@ -22,10 +25,13 @@ from tests.simulation.watch import Lines
 from tests.simulation.world import INPUT, SETTINGS
 
 
-def on_broker(work: Callable[[Broker], Awaitable[None]], codes: dict[int, list[int]], silent: Collection[int] = ()) -> None:
+def on_broker(
+    work: Callable[[Broker], Awaitable[None]], codes: dict[int, list[int]], silent: Collection[int] = (), late: int = 0
+) -> None:
     """Do something on an in-memory broker that gives the first requests of a kind these error codes.
 
-    `silent`: kinds of requests of which nothing is heard.
+    `silent`: kinds of requests of which nothing is heard; `late`: a kind of which the first arrives when its connection has
+    been broken for long.
     """
     loop = Loop()
     broker = Broker(loop, random.Random(1))
@@ -33,12 +39,17 @@ def on_broker(work: Callable[[Broker], Awaitable[None]], codes: dict[int, list[i
 
     def fate(_: object, request: Any) -> Fate:
         left = codes.get(request.API_KEY)
+        if late == request.API_KEY and not delayed:
+            delayed.append(loop.call_later(0.1, network.cut))
+            return Fate(0.6, 0.0)
         lost = "hang" if request.API_KEY in silent else ""
         return Fate(0.0005, 0.0005, code=left.pop(0) if left else 0, lost=lost)
 
+    delayed: list[object] = []
+    network = Network(broker, fate)
     asyncio.set_event_loop(loop)
     try:
-        with virtual_time(), Network(broker, fate).installed():
+        with virtual_time(), network.installed():
             loop.run_until_complete(work(broker))
     finally:
         asyncio.set_event_loop(None)
@@ -103,6 +114,29 @@ def test_two_requests_that_time_out_at_once_are_retryable() -> None:
         await reader.close()
 
     on_broker(work, {}, silent)
+
+
+def test_a_late_copy_of_a_request_meets_no_other_transaction() -> None:
+    """Seed 1974: an EndTxn whose connection broke was sent again; its first copy came late, and committed half of the next one.
+
+    The decisions of that one were published without their offset, and made again. A new epoch keeps such copies out (KIP-890).
+    """
+
+    async def work(broker: Broker) -> None:
+        for name in ("approved", "rejected", "dead-letter"):
+            broker.make_topic(name, 1)
+        publisher = TransactionalPublisher(SETTINGS, TopicPartition(INPUT, 0))
+        await publisher.start()
+        await publisher.publish([decision(b"one")], commit_at(1))
+        with pytest.raises(Fenced, match="may still arrive"):
+            await publisher.publish([decision(b"two")], commit_at(2))
+        await publisher.close()
+        await asyncio.sleep(1.0)
+        assert [record.value for record in verdict.records(broker.logs["approved", 0])] == [b"one"]
+        place = broker.groups[SETTINGS.group].offsets[INPUT, 0]
+        assert place.offset == 1
+
+    on_broker(work, {}, late=26)
 
 
 def test_a_partition_that_is_not_begun_asks_for_nothing() -> None:
