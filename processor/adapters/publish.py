@@ -18,7 +18,9 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.client import ConnectionGroup
-from aiokafka.errors import KafkaError
+from aiokafka.errors import InvalidTxnState, KafkaError
+from aiokafka.producer.transaction_manager import TransactionState
+from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from processor.adapters.kafka_client import client_options, patient, translate
@@ -33,6 +35,9 @@ BATCH_BYTES = 256 << 10
 `max.message.bytes`, so this stays below its default of 1 MiB."""
 CLOSE_SECONDS = 3.0
 """How long an abort, and then the closing of connections, may take: the broker aborts what is left by itself."""
+
+OVER = (TransactionState.ABORTING_TRANSACTION, TransactionState.ABORTABLE_ERROR, TransactionState.FATAL_ERROR)
+"""States of a transaction that can only be given up."""
 
 FAULTS = (KafkaError, OSError, TimeoutError, AssertionError, RuntimeError, ValueError, LookupError)
 """What aiokafka raises: its states are asserted, calls in the wrong one are RuntimeErrors, a connection that it does not find
@@ -71,12 +76,16 @@ class _Sender:
         self._notice(self._producer.client)
 
     def _notice(self, client: Any) -> None:
-        """Note requests without an answer, which the client keeps to itself."""
-        send = client.send
+        """Note requests without an answer, which the client keeps to itself, and hold back what it should."""
+        send, transactions = client.send, self._producer._txn_manager
 
-        async def send_and_notice(*arguments: Any, **options: Any) -> Any:
+        async def send_and_notice(node: Any, request: Any, **options: Any) -> Any:
+            if isinstance(request, ProduceRequest) and transactions is not None and transactions.state in OVER:
+                # The client sends what it still has. While the marker of the transaction before is not written yet, the broker
+                # takes it for a part of that one, which is committed.
+                raise InvalidTxnState
             try:
-                return await send(*arguments, **options)
+                return await send(node, request, **options)
             except FAULTS:
                 # Not for records: the broker knows a repeated batch by its sequence number.
                 self.unanswered |= options.get("group") is ConnectionGroup.COORDINATION

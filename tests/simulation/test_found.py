@@ -13,7 +13,7 @@ from processor.adapters.hand import Room
 from processor.adapters.offset_fetch import Reader
 from processor.adapters.publish import TransactionalPublisher
 from processor.adapters.source import Source
-from processor.errors import Fenced, Retryable
+from processor.errors import Fenced, Refused, Retryable
 from tests.contract.kit import commit_at, decision
 from tests.simulation import verdict
 from tests.simulation.broker import Broker
@@ -137,6 +137,28 @@ def test_a_late_copy_of_a_request_meets_no_other_transaction() -> None:
         assert place.offset == 1
 
     on_broker(work, {}, late=26)
+
+
+def test_a_refused_partition_leaves_no_record_in_the_transaction_before() -> None:
+    """Seed 100776: the client went on to send the records of a partition that was refused for the transaction.
+
+    The marker of the one before was not written yet, so that the broker took them for a part of it: without an offset.
+    """
+
+    async def work(broker: Broker) -> None:
+        broker.marker_seconds = (0.3, 0.3)
+        for name in ("approved", "rejected", "dead-letter"):
+            broker.make_topic(name, 1)
+        publisher = TransactionalPublisher(SETTINGS, TopicPartition(INPUT, 0))
+        await publisher.start()
+        await publisher.publish([decision(b"one")], commit_at(1))
+        with pytest.raises((Refused, Fenced)):
+            await publisher.publish([decision(b"two")], commit_at(2))
+        await publisher.close()
+        await asyncio.sleep(2.0)
+        assert [record.value for record in verdict.records(broker.logs["approved", 0])] == [b"one"]
+
+    on_broker(work, {24: [0, 29]})
 
 
 def test_a_partition_that_is_not_begun_asks_for_nothing() -> None:
