@@ -27,8 +27,10 @@ def absorb(response: Response, body: ResponseBody | None, ctx: Context) -> None:
     if not response.tools_echoed:
         response.tools, response.tools_echoed = ctx.tools.of(tools), True
         response.buffered_bytes += len(tools)
-    elif not response.tools_clash and tools != response.tools and canonical(tools) != canonical(response.tools):
-        response.tools_clash = True
+    elif not response.tools_clash and tools != response.tools:
+        if response.tools_canonical is None:  # kept: the list may be long, and another spelling of it be said a thousand times
+            response.tools_canonical = canonical(response.tools)
+        response.tools_clash = canonical(tools) != response.tools_canonical
 
 
 def inherit(response: Response, pending: Pending) -> None:
@@ -44,11 +46,14 @@ def choices(response: Response) -> tuple[bytes, ...]:
     """Every tool_choice that was said, each once: all of them bind (rule 22)."""
     if response.choice is None:
         return ()
-    return (response.choice, *response.other_choices) if response.other_choices else (response.choice,)
+    if response.choices is None:  # one for all calls of the response: there may be thousands of both
+        response.choices = (response.choice, *(response.other_choices or ()))
+    return response.choices
 
 
 def _choose(response: Response, choice: bytes) -> bool:
     """Keep a tool_choice; False where it was said before."""
+    response.choices = None
     if response.choice is None:
         response.choice = choice
         return True

@@ -1,7 +1,9 @@
 """Sequence numbers: they drop repeats and show gaps while they rise strictly, and say nothing from then on (rule 12)."""
 
 from bisect import bisect_right
+from typing import Any
 
+from processor.core.arguments import compact
 from processor.core.events import Event
 from processor.core.signals import Tally
 from processor.core.state import ITEM_BYTES, Context, Response
@@ -78,5 +80,9 @@ def print_of(event: Event) -> int:
     told = (event.type, index, delta, event.arguments, event.name, event.call_id, fields)
     try:
         return hash(told)
-    except TypeError:  # an object where a text should be
-        return hash(repr(told))
+    except TypeError:  # an object where a text should be: what was written counts, not what it comes to
+        return hash(repr((event.type, index, *map(_written, (delta, *told[3:6], *(fields or ()))), item is None)))
+
+
+def _written(value: Any) -> Any:
+    return compact(value) if isinstance(value, dict | list) else value

@@ -67,8 +67,6 @@ class Responses:
             return
         ctx.tally.events[kind] += 1
         if known is None:
-            if ctx.offset in ctx.heads:
-                self.streams.clear(stream)
             if self.streams.late(stream, ctx, terminal=False):
                 return
             if event.item is None and event.type in _ANNOUNCING:
@@ -153,8 +151,6 @@ class Responses:
         body, fact = event.response, _TERMINAL[event.type]
         ident = _ident(body)
         known = stream.open
-        if ident is None and known is None and ctx.offset in ctx.heads:
-            self.streams.clear(stream)
         if known is not None and known.open is not None:
             self.streams.renew(stream, ctx)
             if not self._own(stream, known, known.open, ident, ctx):

@@ -110,10 +110,14 @@ class Response:
     tools_echoed: bool = False
     tools_clash: bool = False
     """It echoed two different lists (rule 10)."""
+    tools_canonical: bytes | None = None
+    """Their canonical form, once another spelling came."""
     choice: bytes | None = None
     """The first tool_choice that was said."""
     other_choices: dict[bytes, None] | None = None
     """All that differ from it: nearly always none."""
+    choices: tuple[bytes, ...] | None = None
+    """All of them, once a call needed them."""
     serial: bool = False
     """`parallel_tool_calls` is false."""
     rotated: bool = False

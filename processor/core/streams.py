@@ -215,12 +215,6 @@ class Streams:
         if not known.gone:
             self._drop(stream, known)
 
-    def clear(self, stream: Stream) -> None:
-        """A rebuild is where a nameless response began: nothing was known under its key, whatever seems to be now (rule 14)."""
-        for known in everything(stream):
-            if known is not stream.request:
-                self.forget(stream, known)
-
     # -- what it amounts to
 
     def oldest_after(self, watermark: int, bounds: Bounds) -> Known | None:

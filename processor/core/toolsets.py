@@ -13,6 +13,7 @@ from processor.core.canonical import sha256
 from processor.core.effort import Effort, states_of
 from processor.core.engines import Engine, FastEngine, Flaw, IsValid, RustEngine, Schema, SchemaFault, Validator
 from processor.core.proven import unproven
+from processor.core.references import unclear
 from processor.core.schema_walk import TooLarge, depth_of, draft_of, expanded_size, subschemas
 
 MAX_TRUSTED_SIZE: Final = 200_000
@@ -129,6 +130,8 @@ class Compiler:
         _check_size(schema, MAX_TRUSTED_SIZE if trusted else MAX_IN_BAND_SIZE)
         if not trusted and states_of(schema) > MAX_IN_BAND_STATES:
             raise SchemaFault("", f"over {MAX_IN_BAND_STATES} states in its patterns")
+        if not trusted and (why := unclear(schema)) is not None:
+            raise SchemaFault("", f"its size cannot be known: {why}")
         rust = self._rust.compile(schema)
         fast: Validator | None = None
         if trusted and (self._engine == "fastjsonschema" or (self._engine == "both" and self.proven(schema))):

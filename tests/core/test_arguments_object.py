@@ -124,3 +124,20 @@ def test_an_object_is_judged_like_its_text(text: str) -> None:
     else:
         assert is_plain(value)
         assert second == first
+
+
+@pytest.mark.parametrize(
+    ("finished", "listed"),
+    [
+        ('{"n":1}', '{"n":true}'),
+        ('{"n":1}', '{"n":1.0}'),
+        ('{"n":2}', '{"n":1,"n":2}'),
+        ('{"n":0.1}', '{"n":0.10000000000000000001}'),
+    ],
+)
+def test_objects_with_equal_values_and_other_texts_are_in_conflict(finished: str, listed: str) -> None:
+    """Rules 7 and 34: an object is its compact text; Python holds 1, 1.0 and true for equal, an executor may not."""
+    for one, other in ((finished, listed), (listed, finished)):
+        told = [put(make.created(), ""), put(make.done(0, weather("c1", "@@")), one)]
+        told.append(put(make.terminal(output=[weather("c1", "@@")]), other))
+        assert [d["reason"] for d in decide(told, tolerate=TOLERATED)] == ["conflict"]

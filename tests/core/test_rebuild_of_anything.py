@@ -106,6 +106,8 @@ def draw(rng: random.Random, kinds: Sequence[Drawn]) -> tuple[list[Record], list
         if rng.random() < 0.3 and event.get("type", "function_call") != "function_call":
             event["sequence_number"] = rng.randint(0, 9)
         value = b"{" if rng.random() < 0.06 else json.dumps(event).encode()
+        if rng.random() < 0.15 and "object" not in event and event.get("type") not in {"function_call", "response.create"}:
+            value = json.dumps([event, *(rng.choice(EVENTS)(rng) for _ in range(rng.randint(1, 3)))]).encode()  # one record
         log.append(Record(number, at_ms, rng.choice((b"k", b"k", b"k", b"j", b"h")), value))
         if rng.random() < 0.15:
             moves.append((number + 1, at_ms + rng.choice((5, 30, 80, 200))))
@@ -150,3 +152,16 @@ def test_a_beginning_that_was_said_again_stays_no_beginning() -> None:
     assert here.take() == []
     there = successor(here, log, bounds, random.Random(0))
     assert play(there, log, (), 6) == play(here, log, (), 6)
+
+
+def test_a_record_in_which_a_response_begins_and_ends_is_read_alike() -> None:
+    """Section 7: H names the record of a headless beginning; what comes behind its end in that record is late all the same."""
+    failed = ended("r", "failed")
+    failed["response"]["output"] = [done("c")["item"]]
+    told: list[Any] = [[failed, done("c")], ended("r")]
+    log = [Record(at, at, b"k", json.dumps(event).encode()) for at, event in enumerate(told)]
+    here = begin(Bounds())
+    here.feed(log[:1], 0)
+    here.take()
+    there = successor(here, log, Bounds(), random.Random(0))
+    assert play(there, log, (), 1) == play(here, log, (), 1)
