@@ -130,9 +130,9 @@ class Compiler:
         _check_size(schema, MAX_TRUSTED_SIZE if trusted else MAX_IN_BAND_SIZE)
         if not trusted and states_of(schema) > MAX_IN_BAND_STATES:
             raise SchemaFault("", f"over {MAX_IN_BAND_STATES} states in its patterns")
+        rust = self._rust.compile(schema)
         if not trusted and (why := unclear(schema)) is not None:
             raise SchemaFault("", f"its size cannot be known: {why}")
-        rust = self._rust.compile(schema)
         fast: Validator | None = None
         if trusted and (self._engine == "fastjsonschema" or (self._engine == "both" and self.proven(schema))):
             fast = self._fast.compile(schema)
