@@ -278,21 +278,21 @@ def unstable_offsets(patch: pytest.MonkeyPatch, world: World) -> None:
 
 
 MUTATIONS = (
-    Mutation("a", "read before init", read_before_init, 1, {"deafen": 1, "slow start": 60}, busy=True),
-    Mutation("b", "transactional id of the process", id_of_the_process, 14),
-    Mutation("c", "commit the next offset", commit_the_next_offset, 2),
-    Mutation("d", "idle expiry not in E", idle_moves_unrecorded, 37),
-    Mutation("e", "closed are forgotten at once", closed_are_forgotten, 1),
-    Mutation("f", "state kept, not compared", kept_uncompared, 15, {"swap": 1}, busy=True),
-    Mutation("f2", "state kept if P is the same", kept_if_same_position, 171, {"swap": 1}),
+    Mutation("a", "read before init", read_before_init, 6, {"deafen": 1, "slow start": 60}, busy=True),
+    Mutation("b", "transactional id of the process", id_of_the_process, 29),
+    Mutation("c", "commit the next offset", commit_the_next_offset, 1),
+    Mutation("d", "idle expiry not in E", idle_moves_unrecorded, 3),
+    Mutation("e", "closed are forgotten at once", closed_are_forgotten, 23),
+    Mutation("f", "state kept, not compared", kept_uncompared, 7, {"swap": 1}, busy=True),
+    Mutation("f2", "state kept if P is the same", kept_if_same_position, 9, {"swap": 1}),
     Mutation("g", "publish what is in hand when revoked", finish_what_is_in_hand, 1, safe=True),
     Mutation(
-        "g2", "records in hand survive the takeover", hand_survives, 2, {"abort": 3, "rebalance": 3, "slow": 5}, busy=True
+        "g2", "records in hand survive the takeover", hand_survives, 1, {"abort": 3, "rebalance": 3, "slow": 5}, busy=True
     ),
-    Mutation("g+b", "g and b", finish_with_own_id, 14),
-    Mutation("h", "progress by plain OffsetCommit", progress_by_plain_commit, 2, {"deafen": 1, "slow": 2}, busy=True),
-    Mutation("i", "go on in memory after an abort", go_on_from_memory, 5),
-    Mutation("j", "idle move at P not silent", loud_at_p, 37),
-    Mutation("k", "unknown commit is sent again", send_again, 27, {"no answer": 4, "swap": 1}, busy=True),
-    Mutation("l", "offsets visible after init (KAFKA-17507)", unstable_offsets, 10),
+    Mutation("g+b", "g and b", finish_with_own_id, 29),
+    Mutation("h", "progress by plain OffsetCommit", progress_by_plain_commit, 10, {"deafen": 1, "slow": 2}, busy=True),
+    Mutation("i", "go on in memory after an abort", go_on_from_memory, 3),
+    Mutation("j", "idle move at P not silent", loud_at_p, 3),
+    Mutation("k", "unknown commit is sent again", send_again, 7, {"no answer": 4, "swap": 1}, busy=True),
+    Mutation("l", "offsets visible after init (KAFKA-17507)", unstable_offsets, 1),
 )

@@ -70,7 +70,7 @@ class Trouble:
             }
             self._deeds = {deed: deeds.get(deed.__name__.strip("_"), 0) for deed in self._deeds}
             self._every = 1.0
-        self._begins = 0.0 if deeds is None else 1.0 if busy else rng.uniform(1.0, 6.0)
+        self._begins = 0.0 if deeds is None else 1.0 if busy else max(0.5, world.script.ends_at - rng.uniform(0.0, 1.5))
         """Seconds until the first fault."""
         world.broker.cut_fetches = rng.choice((0.0, 0.3))
 
@@ -126,7 +126,7 @@ class Trouble:
     async def run(self) -> None:
         """Do harm for a while, then end it."""
         rng = self._rng
-        until = rng.uniform(1.5, LONGEST) if not self._begins else LONGEST
+        until = rng.uniform(1.5, LONGEST) if not self._begins else max(LONGEST, self._begins + 3)
         await asyncio.sleep(self._begins)
         deeds, weights = list(self._deeds), list(self._deeds.values())
         while self._world.loop.now < until:
@@ -187,8 +187,8 @@ class Trouble:
 
     def _swap(self) -> bool:
         """A member freezes, others go on with its partitions; when it wakes, they die."""
-        machine = self._some()
-        if machine is None or machine.process is None:
+        machine, machines = self._some(), self._world.machines
+        if machine is None or machine.process is None or any(one.process and one.process.frozen for one in machines):
             return False
         process, world = machine.process, self._world
 
