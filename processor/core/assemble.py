@@ -19,6 +19,8 @@ _CALL = Kind.CALL
 """Looked up once: Python 3.11 does not specialise the look-up of an enum member."""
 _LOOSE_DELTAS = 4
 """Deltas of a call that are kept by themselves."""
+MANY_ITEMS = 128
+"""Items of a response that may be looked at for nothing."""
 DECIDABLE = frozenset({_CALL, Kind.NAMESPACED, Kind.ACTION})
 
 
@@ -124,7 +126,7 @@ def take_final(
     if filled(item.call_id):
         uses = response.finished.get(item.call_id, [])
     else:
-        uses = [c for c in response.items if c.index == index and c.final and not c.call_ids and not listed]
+        uses = [] if listed else [c for c in _each(response) if c.index == index and c.final and not c.call_ids]
     repeated = _repeated(call, uses, item, ctx)
     if repeated is not None:
         if call is not None:
@@ -235,11 +237,17 @@ def _latest(response: Response, index: int | None) -> Call | None:
     return next(reversed(_open_at(response, index)), latest)
 
 
+def _each(response: Response) -> list[Call]:
+    """All items, for an event that names no place: beyond a number it costs bytes, so that thousands of both are bounded."""
+    response.buffered_bytes += max(0, len(response.items) - MANY_ITEMS) // 8
+    return response.items
+
+
 def _target(response: Response, event: Event, fact: Input, ctx: Context) -> Call | None:
     """The call that a fragment belongs to (rule 2): the latest open item of its index; None: it was late."""
     index: Any = event.output_index
     if type(index) is not int:
-        candidates = [c for c in response.items if c.state in UNFINISHED and c.kind is Kind.CALL]
+        candidates = [c for c in _each(response) if c.state in UNFINISHED and c.kind is Kind.CALL]
         call = candidates[0] if len(candidates) == 1 else None
     else:
         call = _latest(response, index)
@@ -257,7 +265,7 @@ def _target(response: Response, event: Event, fact: Input, ctx: Context) -> Call
 def _belongs(response: Response, index: int | None, item: Item) -> Call | None:
     """The open item that a `done` belongs to (rule 1)."""
     if index is None:
-        found = [c for c in response.items if c.state in OPEN_ON_THE_WIRE and item.call_id in c.call_ids]
+        found = [c for c in _each(response) if c.state in OPEN_ON_THE_WIRE and item.call_id in c.call_ids]
         return found[-1] if found else None
     latest = response.latest.get(index)
     if latest is None:

@@ -127,3 +127,16 @@ def test_work_grows_with_the_record(shape: str) -> None:
     """Issue 6: four times the record, four times the work; a record once took 39 s where its half took 10."""
     few = work(SHAPES[shape](FEW))
     assert work(SHAPES[shape](FEW * TIMES)) <= MOST * few
+
+
+def test_events_that_name_no_place_cost_bytes_where_there_are_many_items() -> None:
+    """Section 7, bounds: each looks at all items of its response, so that thousands of both pass `max_response_bytes`."""
+    settings = Settings(max_response_bytes=1 << 20)
+    partition = app.Core(settings, EMPTY).partition("events", 0)
+    partition.resume(None, 0)
+    message = {"type": "message", "role": "assistant"}
+    announced = [{"type": "response.output_item.added", "output_index": n, "item": message} for n in range(8_000)]
+    nowhere = {"type": "response.function_call_arguments.delta", "delta": "x"}
+    for offset, value in enumerate((events(*announced), events(*[nowhere] * 200), events(*[nowhere] * 400))):
+        partition.feed([Plain(offset, 1, b"k", value)], 0)
+        assert partition.counts()["open_responses"] == (offset < 2)
