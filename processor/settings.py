@@ -75,7 +75,7 @@ class Kafka:
     request_timeout_ms: Annotated[int, duration(100), "How long one request may take."] = 40 * SECOND
     session_timeout_ms: Annotated[int, duration(100), "Silence after which the group drops this member."] = 45 * SECOND
     heartbeat_interval_ms: Annotated[int, duration(10), "Pause between two heartbeats to the group."] = 3 * SECOND
-    rebalance_timeout_ms: Annotated[int, duration(100), "How long a member may take to join again."] = 30 * SECOND
+    rebalance_timeout_ms: Annotated[int, duration(100), "How long a member may take to join again."] = MINUTE
     transaction_timeout_ms: Annotated[int, duration(1_000), "Age at which the broker aborts a transaction."] = MINUTE
     retry_backoff_ms: Annotated[
         int, duration(1), "Pause before a request is tried again; the client's own 100 ms is the latency tail."

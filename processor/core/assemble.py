@@ -171,7 +171,7 @@ def _repeated(call: Call | None, uses: Sequence[Call], item: Item, ctx: Context)
     if call is not None and call.call_ids and call.call_ids[0] != item.call_id:
         return None  # announced under another call_id: that one needs its decision (rule 1)
     void = bool(uses) and filled(item.call_id) and (uses[0].conflict != "" or uses[0].final is None)  # rule 9: the first one
-    if void or len(uses) > ctx.bounds.max_calls:
+    if void or len(uses) > max(ctx.bounds.max_calls, MANY_ITEMS):
         ctx.tally.late += 1  # uses are only ever that many of items that are no function calls
         return uses[0]
     same = next((use for use in uses if _same(use, item, ctx)), None)

@@ -266,3 +266,11 @@ def test_an_item_that_only_the_list_calls_a_call() -> None:
     events = [created(), announced(0, weather("c1", type="acme:call"))]
     listed = terminal(output=[weather("c2"), weather("c1")])
     assert reasons([*events, listed], max_calls=1) == [("c2", "limit"), ("c1", "conflict")]
+
+
+def test_few_calls_allowed_do_not_make_another_use_of_an_id_late() -> None:
+    """Rule 9: each use of a call_id with other content is decided, however few function calls a response may have."""
+    custom = {"type": "custom_tool_call", "call_id": "c1", "name": "sql", "input": "select 1", "status": "completed"}
+    listed: list[Any] = [custom, weather("c1"), {**custom, "name": "shell"}]
+    expected = [("c1", "not_function_call"), ("c1", "identity"), ("c1", "not_function_call")]
+    assert reasons([terminal(output=listed)], max_calls=1) == expected
