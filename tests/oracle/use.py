@@ -139,9 +139,8 @@ def disagree(use: Use) -> bool:
     """Whether a piece contradicts the final one (rule 7)."""
     if use.spoiled or (use.renamed_to is not None and not use.renames):
         return True
-    if use.renames:
-        before = [anonymous(piece) for piece in use.before]
-        use = Use(use.index, before, use.deltas, done=anonymous(use.done), entry=anonymous(use.entry))
+    if use.renames:  # the entry's id is forgiven; what the streamed pieces say of theirs is not
+        use = Use(use.index, use.before, use.deltas, done=use.done, entry=anonymous(use.entry))
     final = use.final or {}
     for name in COMPARED:
         if name == "arguments" and not use.is_call:  # Refused for its type.
