@@ -29,6 +29,7 @@ from processor.observe.meters import Meters
 from processor.observe.watch import TimedJudge, Watch
 from processor.ports import Log
 from processor.settings import Settings
+from processor.workers import ORPHANED
 
 ENDED_AT_ONCE = 130
 """Exit code after a second signal."""
@@ -88,6 +89,7 @@ class Service:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled)
+        loop.add_signal_handler(ORPHANED, self._orphaned)
         loop.add_signal_handler(signal.SIGHUP, self._reload.ask)
         self._say_what_is_checked()
         async with open_reader(settings, log) as reader:
@@ -144,6 +146,10 @@ class Service:
         partition = Partition(topic, number, self._settings.bounds(), self._judge)
         self._watch.partitions[number] = partition
         return partition
+
+    def _orphaned(self) -> None:
+        self._signals = max(self._signals, 1)
+        self._runner.stop()
 
     def _signalled(self) -> None:
         """Once: finish and leave. Twice: end at once, without a commit; the log is the state, so nothing is lost."""

@@ -26,6 +26,8 @@ from processor.observe.merge import merge
 from processor.settings import Settings
 
 PR_SET_PDEATHSIG = 1
+ORPHANED = signal.SIGUSR1
+"""Tells a worker that its supervisor has ended: sent once for each thread of it, and no second wish of a person's."""
 FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 1.0, 30.0
 """Pauses before a worker that ended is replaced."""
 STEADY_SECONDS = 60.0
@@ -38,11 +40,11 @@ LOOPBACK = "127.0.0.1"
 
 
 def end_with(parent: int) -> None:
-    """In a worker, first of all: ask for SIGTERM at the end of its supervisor. Linux only; elsewhere nothing."""
+    """In a worker, first of all: ask to be told of the end of its supervisor. Linux only; elsewhere nothing."""
     if sys.platform != "linux":
         return
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, ORPHANED)
     if os.getppid() != parent:
         # It ended before it could be asked for.
         os._exit(1)
