@@ -33,7 +33,7 @@ def open_log(form: str = "auto", level: str = "info", stream: TextIO | None = No
         structlog.dev.ConsoleRenderer(colors=target.isatty()) if people else structlog.processors.JSONRenderer(default=str)
     )
     log = structlog.wrap_logger(
-        structlog.PrintLogger(target),
+        structlog.WriteLogger(target),  # a line in one piece, also where workers share the pipe and nothing is buffered
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
