@@ -14,7 +14,7 @@ from typing import cast
 
 from processor import __version__, app, garbage
 from processor.adapters import rights, topics
-from processor.adapters.http import ANOTHER_PORT, HttpServer
+from processor.adapters.http import HttpServer
 from processor.adapters.kafka_client import probe
 from processor.adapters.offset_fetch import Reader
 from processor.adapters.runner import Runner
@@ -102,12 +102,7 @@ class Service:
         server = HttpServer(
             settings.http.host, settings.http.port, exposition=self._exposition, live=self._live, ready=self._ready
         )
-        try:
-            port = await server.start()
-        except OSError as fault:
-            where = f"{settings.http.host}:{settings.http.port}"
-            what = f"`http.host` and `http.port` ({where}) cannot be listened on: {fault.strerror}."
-            raise Fatal(what + ANOTHER_PORT) from None
+        port = await server.start()
         log.info("http_listening", host=settings.http.host, port=port)
         if self._tell_port is not None:
             with os.fdopen(self._tell_port, "w") as supervisor:

@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from processor.adapters.http import ANOTHER_PORT, HttpServer
-from processor.errors import Fatal
+from processor.adapters.http import HttpServer
 from processor.observe.catalogue import WORKER_RESTARTS, WORKERS_UP
 from processor.observe.logs import open_log
 from processor.observe.merge import merge
@@ -101,12 +100,7 @@ class _Supervisor:
             ready=lambda: (len(self._ready) == len(self._workers) and all(self._ready.values()), self._status()),
             before=self._ask_all,
         )
-        try:
-            port = await server.start()
-        except OSError as fault:
-            where = f"{http.host}:{http.port}"
-            what = f"`http.host` and `http.port` ({where}) cannot be listened on: {fault.strerror}."
-            raise Fatal(what + ANOTHER_PORT) from None
+        port = await server.start()
         self._log.info("http_listening", host=http.host, port=port, workers=len(self._workers))
         try:
             async with asyncio.TaskGroup() as group:

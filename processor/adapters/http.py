@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from processor.errors import Fatal
+
 REQUEST_BYTES = 8_192
 """A request longer than this is not a scrape."""
 REQUEST_SECONDS = 5.0
@@ -52,8 +54,13 @@ class HttpServer:
         self._open: set[asyncio.Task[None]] = set()
 
     async def start(self) -> int:
-        """Listen, and return the port; raises OSError where the address cannot be had."""
-        self._server = await asyncio.start_server(self._accept, self._host, self._port, limit=REQUEST_BYTES)
+        """Listen, and return the port. Raises Fatal where the address cannot be had."""
+        try:
+            self._server = await asyncio.start_server(self._accept, self._host, self._port, limit=REQUEST_BYTES)
+        except OSError as fault:
+            where = f"{self._host}:{self._port}"
+            what = f"`http.host` and `http.port` ({where}) cannot be listened on: {fault.strerror}."
+            raise Fatal(what + ANOTHER_PORT) from None
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
