@@ -76,12 +76,13 @@ def print_of(event: Event) -> int:
     plain = item is None and event.arguments is None and event.call_id is None and event.name is None
     if plain and type(delta) is str and type(index) is int and index >= 0:  # -1 and -2 have one hash
         return hash((index, delta))
-    fields = None if item is None else (item.type, item.call_id, item.name, item.namespace, item.arguments, item.status)
-    told = (event.type, index, delta, event.arguments, event.name, event.call_id, fields)
+    told = [event.type, index, delta, event.arguments, event.name, event.call_id, item is None]
+    if item is not None:
+        told += (item.type, item.call_id, item.name, item.namespace, item.arguments, item.status)
     try:
-        return hash(told)
+        return hash(tuple(told))
     except TypeError:  # an object where a text should be: what was written counts, not what it comes to
-        return hash(repr((event.type, index, *map(_written, (delta, *told[3:6], *(fields or ()))), item is None)))
+        return hash(repr(list(map(_written, told))))
 
 
 def _written(value: Any) -> Any:

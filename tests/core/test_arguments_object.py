@@ -141,3 +141,13 @@ def test_objects_with_equal_values_and_other_texts_are_in_conflict(finished: str
         told = [put(make.created(), ""), put(make.done(0, weather("c1", "@@")), one)]
         told.append(put(make.terminal(output=[weather("c1", "@@")]), other))
         assert [d["reason"] for d in decide(told, tolerate=TOLERATED)] == ["conflict"]
+
+
+@pytest.mark.parametrize(("one", "other"), [('{"n":2}', '{"n":1,"n":2}'), ('{"n":0.1}', '{"n":0.10000000000000000001}')])
+def test_objects_that_are_written_otherwise_are_no_repeats(one: str, other: str) -> None:
+    """Rule 12: under one sequence number the second event counts, where its object is not written as the first one's."""
+    item = weather("c1", "@@")
+    told = [put(make.created(), "")]
+    told += [put(make.done(0, item) | {"sequence_number": 7}, text) for text in (one, other)]
+    told.append(put(make.terminal(output=None), ""))
+    assert "identity" in [d["reason"] for d in decide(told, tolerate=TOLERATED)]
