@@ -64,8 +64,8 @@ class Reason(StrEnum):
     OK = "ok", Stage.GATE, "Approved."
 
 
-class Cause(StrEnum):
-    """Why a record is a dead letter: it cannot be read at all (design section 3, rules 26 and 27)."""
+class Explained(StrEnum):
+    """A name with a meaning, for enums that feed records, metrics and people alike."""
 
     def __new__(cls, code: str, meaning: str) -> Self:
         """Make a member whose value is `code` and whose docstring is `meaning`."""
@@ -73,6 +73,10 @@ class Cause(StrEnum):
         member._value_ = code
         member.__doc__ = meaning
         return member
+
+
+class Cause(Explained):
+    """Why a record is a dead letter: it cannot be read at all (design section 3, rules 26 and 27)."""
 
     EMPTY = "empty", "The value is null or empty."
     NOT_TEXT = "not_text", "The value is not UTF-8."

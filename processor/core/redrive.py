@@ -7,12 +7,12 @@ moved. It reads no clock and no topic.
 import base64
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from typing import Final, Self
 
 from msgspec import Struct
 
 from processor.core.outgoing import Header, Record
+from processor.core.reasons import Explained
 
 ADDED: Final = (
     "callgate-cause",
@@ -33,15 +33,8 @@ MAX_GAP_BITS: Final = MAX_METADATA_BYTES * 8
 """Offsets from the first letter left to the last one moved, beyond which one bit for each cannot fit."""
 
 
-class Fate(StrEnum):
+class Fate(Explained):
     """What becomes of a dead letter."""
-
-    def __new__(cls, code: str, meaning: str) -> Self:
-        """Make a member whose value is `code` and whose docstring is `meaning`."""
-        member = str.__new__(cls, code)
-        member._value_ = code
-        member.__doc__ = meaning
-        return member
 
     MOVES = "moves", "Goes back to the input."
     MOVED_BEFORE = "moved before", "An earlier redrive has moved it."
