@@ -102,6 +102,24 @@ def content(item: Item, bounds: Bounds) -> tuple[Any, Any, Any, Any]:
     return item.type, item.namespace, item.name, as_text(item.arguments, bounds)
 
 
+def as_key(value: Any) -> Any:
+    """What equal values have in common and others have not, to look them up by.
+
+    Texts and None are their own. Others are spelled out: hashes of numbers are no secret, and could be made to collide.
+    """
+    return value if value is None or type(value) is str else (_spelled(value),)
+
+
+def _spelled(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{','.join(map(_spelled, value))}]"  # a comprehension would take a second frame a level
+    if isinstance(value, dict):
+        return f"{{{','.join(sorted(map('{!r}:{}'.format, value, map(_spelled, value.values()))))}}}"
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return str(int(value))
+    return repr(float(value)) if isinstance(value, float) else repr(value)
+
+
 def size(value: Any) -> int:
     """Bytes that a kept value costs."""
     if type(value) is str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from processor.core.agree import as_text, content, differences
+from processor.core.agree import as_key, as_text, content, differences
 from processor.core.assemble import DECIDABLE, take_final
 from processor.core.events import Item
 from processor.core.machine import TABLE, UNFINISHED, Action, Input, State
@@ -48,13 +48,14 @@ def end_unlisted(response: Response, fact: Input, ctx: Context) -> None:
 
 def _end_all(response: Response, fact: Input, cut: Sequence[Call | None], ctx: Context) -> None:
     unfinished: set[str] = set()
+    cut_off = {id(call) for call in cut}
     for call in response.items:
         if call.kind not in DECIDABLE:
             continue
         if call.state in UNFINISHED and call.call_ids:  # rule 3: nothing is decided twice for one call_id
             call.absorbed = call.call_ids[0] in unfinished or is_published(response, call.call_ids[0])
             unfinished.add(call.call_ids[0])
-        own = fact if fact is not Input.CUT_OFF or any(call is c for c in cut) else Input.RELEASED
+        own = fact if fact is not Input.CUT_OFF or id(call) in cut_off else Input.RELEASED
         conclude(response, call, own, ctx)
 
 
@@ -108,8 +109,10 @@ def _told(entry: _Entry, ctx: Context) -> str:
 def _match_uses(response: Response, uses: list[Call], own: list[_Entry], ctx: Context, *, agreeing: bool) -> list[int]:
     """Each streamed use of one call_id must agree with an entry; returns the uses that are settled."""
     settled = []
+    agreed = _Agreeing(own, ctx) if agreeing and uses else None
+    unused = (entry for entry in own if not entry.used)
     for use in uses:
-        entry = next((e for e in own if not e.used and not (agreeing and _contradicts(use, e.item, ctx))), None)
+        entry = agreed.first(use) if agreed is not None else next(unused, None)
         if entry is None and agreeing:
             continue
         if entry is not None:
@@ -120,13 +123,38 @@ def _match_uses(response: Response, uses: list[Call], own: list[_Entry], ctx: Co
     return settled
 
 
-def _contradicts(use: Call, item: Item, ctx: Context) -> bool:
-    """Whether an entry says something else than the final piece of a use; earlier pieces are held against that one already."""
-    final = use.final
-    if final is None or (filled(final.call_id) and final.call_id != item.call_id):
-        return True
-    pairs = zip(content(final, ctx.bounds), content(item, ctx.bounds), strict=True)
-    return any(own is not None and listed is not None and own != listed for own, listed in pairs)
+class _Agreeing:
+    """The entries of one call_id by what they say: thousands must not be held against each use of it."""
+
+    def __init__(self, own: list[_Entry], ctx: Context) -> None:
+        self._call_id = own[0].item.call_id
+        self._bounds = ctx.bounds
+        self._alike: dict[tuple[bool, ...], list[tuple[_Entry, list[Any]]]] = {}
+        """By which of the four things they say nothing of."""
+        self._found: dict[tuple[tuple[bool, ...], tuple[int, ...]], dict[tuple[Any, ...], list[_Entry]]] = {}
+        """Those of a kind by some of what they say, the first one last; made where a use asks for these."""
+        for entry in own:
+            says = list(map(as_key, content(entry.item, ctx.bounds)))
+            self._alike.setdefault(tuple(said is None for said in says), []).append((entry, says))
+
+    def first(self, use: Call) -> _Entry | None:
+        """The first unused entry that does not contradict the final piece; earlier ones are held against that one already."""
+        final = use.final
+        if final is None or (filled(final.call_id) and final.call_id != self._call_id):
+            return None
+        says = list(map(as_key, content(final, self._bounds)))
+        found = []
+        for silent, alike in self._alike.items():
+            common = tuple(place for place, said in enumerate(says) if said is not None and not silent[place])
+            if (silent, common) not in self._found:
+                sorted_out = self._found[silent, common] = {}
+                for entry, listed in reversed(alike):
+                    sorted_out.setdefault(tuple([listed[place] for place in common]), []).append(entry)
+            agreeing = self._found[silent, common].get(tuple([says[place] for place in common]), [])
+            while agreeing and agreeing[-1].used:
+                agreeing.pop()
+            found += agreeing[-1:]
+        return min(found, key=lambda entry: entry.place, default=None)
 
 
 def _match_places(response: Response, streamed: list[Call], entries: list[_Entry], ctx: Context) -> list[int]:
@@ -147,11 +175,13 @@ def _match_places(response: Response, streamed: list[Call], entries: list[_Entry
 
 def _match_requests(response: Response, calls: list[Call], entries: list[_Entry], ctx: Context) -> None:
     """A call listed with its name and arguments under another call_id, or that had none: one decision (rule 4)."""
-    # Function calls that hold something are `max_calls` at most; thousands of others must not be held against each entry.
+    asked: dict[tuple[Any, Any], list[_Entry]] | None = None
     for call in calls:
         if call.kind is not Kind.CALL or (call.final is None and not call.arguments and not call.deltas):
             continue
-        entry = next((e for e in entries if not e.used and filled(e.item.call_id) and _same_request(call, e.item, ctx)), None)
+        if asked is None:  # thousands of entries must not be held against each call
+            asked = _by_request(entries, ctx)
+        entry = _asking(call, asked, ctx)
         if entry is None:
             continue
         undecided = call.state is State.DONE or call.state in UNFINISHED
@@ -165,6 +195,31 @@ def _match_requests(response: Response, calls: list[Call], entries: list[_Entry]
             else:
                 call.conflict = call.conflict or "call_id differs: the terminal event lists it under another one"
         _list(response, call, entry, ctx)
+
+
+def _by_request(entries: list[_Entry], ctx: Context) -> dict[tuple[Any, Any], list[_Entry]]:
+    """Entries with a call_id that are nobody's yet by name and arguments, the first one last."""
+    asked: dict[tuple[Any, Any], list[_Entry]] = {}
+    for entry in reversed(entries):
+        item = entry.item
+        if not entry.used and filled(item.call_id) and item.name is not None:
+            asked.setdefault((as_key(item.name), as_key(as_text(item.arguments, ctx.bounds))), []).append(entry)
+    return asked
+
+
+def _asking(call: Call, asked: dict[tuple[Any, Any], list[_Entry]], ctx: Context) -> _Entry | None:
+    """The first entry that is nobody's and has the call's name and arguments."""
+    final = call.final
+    own: Any = as_text(final.arguments, ctx.bounds) if final is not None else None
+    if final is None:
+        own = call.arguments if call.arguments is not None else join(call.deltas)
+    found = []
+    for name in (call.name, final.name if final else None) if own else ():
+        alike = asked.get((as_key(name), as_key(own)), [])
+        while alike and alike[-1].used:
+            alike.pop()
+        found += alike[-1:]
+    return min(found, key=lambda entry: entry.place, default=None)
 
 
 def _list(response: Response, call: Call, entry: _Entry, ctx: Context) -> None:
@@ -195,17 +250,6 @@ def _last_listed(output: list[Item | None] | None, entries: list[_Entry], ctx: C
     last = entries[-1]
     if not filled(last.item.call_id):
         return [last.call]
+    says = content(last.item, ctx.bounds)
     alike = [entry for entry in entries if entry.item.call_id == last.item.call_id]
-    return [entry.call for entry in alike if content(entry.item, ctx.bounds) == content(last.item, ctx.bounds)]
-
-
-def _same_request(call: Call, item: Item, ctx: Context) -> bool:
-    """Whether an entry has the call's name and arguments."""
-    final = call.final
-    if call.kind is not Kind.CALL or item.name is None or item.name not in (call.name, final.name if final else None):
-        return False
-    if final is not None:
-        own: Any = content(final, ctx.bounds)[3]
-    else:
-        own = call.arguments if call.arguments is not None else join(call.deltas)
-    return bool(own) and own == as_text(item.arguments, ctx.bounds)
+    return [entry.call for entry in alike if content(entry.item, ctx.bounds) == says]

@@ -55,6 +55,11 @@ def completed(*output: dict[str, Any]) -> dict[str, Any]:
     return {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": list(output)}}
 
 
+def ended(how: str, *output: dict[str, Any]) -> dict[str, Any]:
+    """Another end of it."""
+    return {"type": f"response.{how}", "response": {"id": "r", "status": how, "output": list(output)}}
+
+
 CUSTOM: dict[str, Any] = {"type": "custom_tool_call", "arguments": None, "input": "x"}
 
 SHAPES: dict[str, Shape] = {
@@ -74,6 +79,14 @@ SHAPES: dict[str, Shape] = {
     "custom calls, then others under other ids": lambda n: [
         events(*(done(i, call_id=f"c{i}", **CUSTOM) for i in range(n))),
         events(completed(*(item(call_id=f"d{i}", **CUSTOM) for i in range(n)))),
+    ],
+    "announced under one call_id, and listed under it": lambda n: [
+        events(*(added(i, type="custom_tool_call") for i in range(n))),
+        events(completed(*(item(**CUSTOM | {"name": f"m{i}"}) for i in range(n)))),
+    ],
+    "cut off, and listed again and again": lambda n: [
+        events(*(added(i, type="custom_tool_call") for i in range(n))),
+        events(ended("incomplete", *(item(**CUSTOM) for i in range(n)))),
     ],
     "announced at one index": lambda n: [events(*(added(0, call_id=f"c{i}") for i in range(n)))],
     "announced and finished beside an open item": lambda n: [
@@ -127,6 +140,17 @@ def test_work_grows_with_the_record(shape: str) -> None:
     """Issue 6: four times the record, four times the work; a record once took 39 s where its half took 10."""
     few = work(SHAPES[shape](FEW))
     assert work(SHAPES[shape](FEW * TIMES)) <= MOST * few
+
+
+def test_uses_of_one_call_id_are_not_held_against_each_entry() -> None:
+    """Rule 4: a list of thousands costs no more beside a hundred uses of its call_id than beside ten; it once took 9 s."""
+    entries = events(completed(*(item(**CUSTOM | {"name": f"m{i}"}) for i in range(FEW))))
+
+    def beside(uses: int) -> int:
+        finished = events(*(done(i, **CUSTOM | {"name": f"n{i}"}) for i in range(uses)))
+        return work([finished, entries]) - work([finished, events(completed())])
+
+    assert beside(100) <= 2 * beside(10)
 
 
 def test_events_that_name_no_place_cost_bytes_where_there_are_many_items() -> None:
