@@ -4,6 +4,7 @@ Compared are type, namespace, name, call_id and arguments. Nothing that says not
 before the final piece the empty string and the empty object.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from processor.core.arguments import compact
@@ -14,6 +15,27 @@ from processor.core.text import join, utf8_bytes
 from processor.core.vocabulary import Kind
 
 _SILENT = (None, "", "{}")
+FEW_CALL_IDS = 8
+"""Call_ids of one call that are looked through; one that was told more of them has them in a set as well."""
+
+
+class CallIds(list[str]):
+    """Many call_ids of one call, in order: thousands must not be looked through for each piece that names one."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self, call_ids: Iterable[str]) -> None:
+        super().__init__(call_ids)
+        self._known = set(self)
+
+    def append(self, call_id: str, /) -> None:
+        """Add one that is not there."""
+        super().append(call_id)
+        self._known.add(call_id)
+
+    def __contains__(self, call_id: object) -> bool:
+        """Whether it is there."""
+        return isinstance(call_id, str) and call_id in self._known
 
 
 def as_text(arguments: Any, bounds: Bounds) -> Any:
@@ -142,6 +164,8 @@ def _claim_call_id(call: Call, call_id: Any) -> int:
         return 0
     if call.call_ids:
         _contradict(call, "call_id", "two pieces")
+    if len(call.call_ids) == FEW_CALL_IDS:
+        call.call_ids = CallIds(call.call_ids)
     call.call_ids.append(call_id)
     return size(call_id)
 

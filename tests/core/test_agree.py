@@ -5,8 +5,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.core.agree import as_key
+from processor.core.agree import FEW_CALL_IDS, CallIds, as_key, claim
 from processor.core.as_written import Number, Object
+from processor.core.events import Item
+from processor.core.limits import Bounds
+from processor.core.machine import State
+from processor.core.state import Call
+from processor.core.vocabulary import Kind
 
 PARTS = st.one_of(
     st.none(), st.booleans(), st.sampled_from(["", "1", "a"]), st.integers(-2, 2), st.sampled_from([0.5, 1.0, -0.0, 1e308])
@@ -28,3 +33,41 @@ def test_what_is_written_otherwise_is_found_by_its_value() -> None:
     assert as_key(Number("1e400")) == as_key(Number("2e400"))
     assert as_key(Object([("a", 1), ("a", 2)])) == as_key({"a": 2.0})
     assert as_key("1") != as_key(1)
+
+
+class Counted(str):
+    """A text that counts how often it is held against another."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+    times = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.times += 1
+        return str.__eq__(self, other)
+
+
+def test_many_call_ids_of_one_call_are_not_looked_through() -> None:
+    """Issue 6: a call that is told ten thousand call_ids cost 3 s a record, each being held against all before it."""
+    call = Call(State.OPEN, 0, Kind.CALL, 0)
+    told = [f"c{number % 500}" for number in range(1000)]
+    kept = sum(claim(call, Item(call_id=call_id), Bounds()) for call_id in told)
+    assert call.call_ids == told[:500]
+    assert kept == sum(map(len, told[:500]))
+    assert call.conflict == "call_id differs: two pieces"
+    none: Any = ["c"]
+    many = CallIds(Counted(f"c{number}") for number in range(500))
+    assert type(call.call_ids) is CallIds
+    assert "c499" in many
+    assert "x" not in many
+    assert None not in many
+    assert none not in many
+    assert Counted.times <= 2
+
+
+def test_few_call_ids_are_a_plain_list() -> None:
+    """Issue 6: nearly all calls have one call_id, and there may be thousands of such calls."""
+    call = Call(State.OPEN, 0, Kind.CALL, 0)
+    for number in range(FEW_CALL_IDS):
+        claim(call, Item(call_id=str(number)), Bounds())
+        assert type(call.call_ids) is list
