@@ -112,7 +112,7 @@ class Responses:
         known = stream.open
         response = known.open if known is not None else None
         if known is not None and response is not None:
-            if ident is not None and ident in (response.id, *known.aliases):
+            if known.goes_by(ident):
                 self.streams.renew(stream, ctx)
                 echo.absorb(response, event.response, ctx)
                 repeated = numbers.repeated(response, event, ctx.tally)
@@ -190,7 +190,7 @@ class Responses:
         ident = _ident(body)
         fact = _STATUSES.get(body.status, Input.RESPONSE_FAILED) if type(body.status) is str else Input.RESPONSE_FAILED
         known = stream.open
-        if known is not None and known.open is not None and ident is not None and ident in (known.open.id, *known.aliases):
+        if known is not None and known.open is not None and known.goes_by(ident):
             self.streams.renew(stream, ctx)
             self._end(stream, known, body, fact, ctx)
             return
@@ -223,13 +223,15 @@ class Responses:
 
     def _own(self, stream: Stream, known: Known, response: Response, ident: str | None, ctx: Context) -> bool:
         """Whether a lifecycle event is about the open response; a nameless one takes the name (rule 15)."""
-        if ident is None or ident == response.id or ident in known.aliases:
+        if ident is None or known.goes_by(ident):
             return True
         if response.id is None and ident not in stream.closed:
             response.id = known.ident = ident
             return True
         if "response_id_rotates" in ctx.bounds.tolerate and response.id is not None and ident not in stream.closed:
-            known.aliases += (ident,)
+            if not isinstance(known.aliases, dict):
+                known.aliases = {}
+            known.aliases[ident] = None
             response.buffered_bytes += len(ident)
             response.rotated = True
             return True

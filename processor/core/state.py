@@ -157,12 +157,16 @@ class Known:
     pending: Pending | None = None
     terminal: bool = False
     """Closed, and its last record was a terminal event: it is known for `closed_memory` only."""
-    aliases: tuple[str, ...] = ()
-    """Other ids that it went by (`response_id_rotates`)."""
+    aliases: dict[str, None] | tuple[()] = ()
+    """Other ids that it went by (`response_id_rotates`): there may be thousands."""
     gone: bool = False
     """Forgotten; heaps may still hold it."""
     due: int = 0
     """Derived: the time under which the timetable holds it."""
+
+    def goes_by(self, ident: str | None) -> bool:
+        """Whether this is its id, or another one that it went by."""
+        return ident is not None and (ident == self.ident or ident in self.aliases)
 
     def until(self, bounds: Bounds) -> int:
         """Watermark at which it falls silent (open, request) or is forgotten (closed), in ms.

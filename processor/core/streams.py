@@ -7,7 +7,7 @@ Owns how something becomes known, stays known and is forgotten (design section 4
 from bisect import bisect_left
 from collections import OrderedDict
 from itertools import islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from processor.core import echo
 from processor.core.limits import MAX_HEADS, Bounds
@@ -18,6 +18,7 @@ from processor.core.text import key_text
 from processor.core.timetable import Timetable, everything
 
 _offset = itemgetter(0)
+_first = attrgetter("first", "base")
 
 
 class Streams:
@@ -32,6 +33,8 @@ class Streams:
         self.timetable = Timetable(bounds)
         self.crowded = False
         """Other settings came into force: there may be more keys than they allow."""
+        self._eldest: tuple[Stream, Known] | None = None
+        """What was known first of all that is known under the key that was last asked for."""
 
     def advance(self, ctx: Context) -> None:
         """Expire what fell silent and forget what is due, at `ctx.watermark` (rule 20)."""
@@ -117,7 +120,13 @@ class Streams:
 
     def _depends(self, stream: Stream, ctx: Context) -> tuple[int, int]:
         """The first offset, and the watermark before it, of all that is open or known under a key, or of this record."""
-        return min([(known.first, known.base) for known in everything(stream)], default=(ctx.offset, ctx.base))
+        if self._eldest is None or self._eldest[0] is not stream or self._eldest[1].gone:
+            # Kept while it is known, since nothing comes before it any more: one record may ask thousands of times.
+            alive = everything(stream)
+            if not alive:
+                return ctx.offset, ctx.base
+            self._eldest = stream, min(alive, key=_first)
+        return _first(self._eldest[1])
 
     def _add(self, stream: Stream, known: Known) -> None:
         stream.count += 1
@@ -187,9 +196,8 @@ class Streams:
     def touch_closed(self, stream: Stream, known: Known, ctx: Context, *, terminal: bool) -> None:
         """Any record of a known response renews its time (rule 13); it is the latest now."""
         known.act, known.terminal = ctx.watermark, terminal
-        for ident in (*known.aliases, known.ident):
-            stream.closed.pop(ident, None)
-            stream.closed[ident] = known
+        stream.closed.pop(known.ident, None)  # its aliases stay where they are: there may be thousands, and one is enough
+        stream.closed[known.ident] = known
         self.timetable.sooner(stream, known)
         if known.serial < stream.count and stream.live > 1:
             self.hold(stream, known)
