@@ -25,6 +25,7 @@ from processor.app import Core, compiler
 from processor.core.decide import Outgoing
 from processor.core.decode import decode
 from processor.core.events import Event
+from processor.core.offsets import Commit
 from processor.core.registry import ToolFile, build
 from processor.settings import Settings
 
@@ -81,6 +82,22 @@ def whole(workload: Workload, *, check: bool = True) -> Stage:
     return run
 
 
+def rebuilding(workload: Workload) -> Stage:
+    """A rebuild: the same records read again silently, as after a crash."""
+    settings = Settings()
+    core = Core(settings, build([ToolFile("tools.json", None, workload.tools)], compiler(settings)))
+
+    def run(records: list[Read]) -> None:
+        partition = core.partition("responses.events", 0)
+        after = records[-1].offset + 1
+        partition.resume(Commit(offset=0, position=after, watermark=0, moves=(), bounds=settings.bounds()), 0)
+        for start in range(0, len(records), CHUNK):
+            partition.feed(records[start : start + CHUNK], 1_780_000_000_000)
+        partition.reached(after)
+
+    return run
+
+
 def records_of(workload: Workload) -> list[Read]:
     """The workload as one partition has it: 20 records each millisecond."""
     pairs = zip(workload.keys, workload.values, strict=True)
@@ -122,7 +139,9 @@ def arguments() -> Any:
     parser.add_argument("--open", type=int, default=64, help="streams open at a time (default: %(default)s)")
     parser.add_argument("--idle-tools", type=int, default=0, help="tools of 1 kB that responses echo and nobody calls")
     parser.add_argument("--workload", type=Path, metavar="DIR", help="take what ../shared/bench/gen.py wrote there")
-    parser.add_argument("--stages", default="msgspec,decode,core", help="which, comma-separated (default: %(default)s)")
+    parser.add_argument(
+        "--stages", default="msgspec,decode,core", help="which, comma-separated (default: %(default)s); rebuild"
+    )
     parser.add_argument("--profile", action="store_true", help="sample the last of the stages with py-spy")
     return parser.parse_args()
 
@@ -140,9 +159,15 @@ def main() -> None:
     workload = from_reference(options.workload) if options.workload else make(shape)
     print(workload.summary())
     records = records_of(workload)
+    made = {
+        "msgspec": lambda: bare,
+        "decode": lambda: decoding,
+        "core": lambda: whole(workload),
+        "rebuild": lambda: rebuilding(workload),
+    }
     stages: dict[str, Stage] = {}
     for name in options.stages.split(","):
-        stages[name] = {"msgspec": lambda: bare, "decode": lambda: decoding, "core": lambda: whole(workload)}[name]()
+        stages[name] = made[name]()
     # What the workload itself holds is none of the core's business.
     gc.freeze()
     measure(stages, records, options.repeats)

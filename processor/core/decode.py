@@ -13,7 +13,7 @@ from msgspec import MsgspecError, json
 
 from processor.core import forms, slow_json, sse
 from processor.core.event_types import EVENT_TYPES, RESPONSE_FAILED, TERMINAL_TYPES
-from processor.core.events import Decoded, Event, Item, Journal, Mislabelled, Part, Unreadable, WholeResponse
+from processor.core.events import Decoded, Event, Glimpse, Item, Journal, Mislabelled, Part, Unreadable, WholeResponse
 from processor.core.reasons import Cause
 from processor.core.slow_json import MAX_DEPTH, NotReadableError
 
@@ -28,6 +28,7 @@ _NULL = b"null"
 # Stateless, and made once: making one costs as much as a thousand decodes.
 _decode_event = json.Decoder(Event).decode
 _decode_events = json.Decoder(list[Event]).decode
+_glimpse = json.Decoder(Glimpse).decode
 
 
 def decode(value: bytes | None) -> Decoded:
@@ -52,6 +53,22 @@ def decode(value: bytes | None) -> Decoded:
         if events is not None:
             return events
     return _slow(value)
+
+
+def glimpse(value: bytes) -> Glimpse | None:
+    """Read no more of a record than which event it is. None says nothing; else `decode` says the same of the same value.
+
+    What is skipped is held against the grammar of JSON by msgspec, but not looked at as text: that is done here.
+    """
+    try:
+        event = _glimpse(value)
+    except (MsgspecError, RecursionError):
+        return None
+    if not value.isascii() and not _is_text(value):
+        return None
+    if event.specversion is not None or (len(value) > _SHALLOW_BYTES and slow_json.too_deep(value)):
+        return None
+    return event
 
 
 def stream_id(key: bytes | None, headers: Sequence[tuple[str, bytes | None]], key_header: str, decoded: Decoded) -> str | None:

@@ -19,7 +19,10 @@ TERMINAL_TYPES = frozenset(
 )
 """Events that end a response. `response.cancelled` is read as failed (rule 17), `error` releases nothing either."""
 
-_LIFECYCLE = frozenset(("response.queued", "response.created", "response.in_progress")) | TERMINAL_TYPES
+CREATED = "response.created"
+
+LIFECYCLE_TYPES = frozenset(("response.queued", CREATED, "response.in_progress")) | TERMINAL_TYPES
+"""Events about a response as a whole."""
 
 _CALLS = frozenset(
     (
@@ -30,7 +33,7 @@ _CALLS = frozenset(
     )
 )
 
-DECIDING_TYPES = _LIFECYCLE | _CALLS
+DECIDING_TYPES = LIFECYCLE_TYPES | _CALLS
 """Events that a decision is made from. All others only say that the stream is alive and carry a sequence number."""
 
 _TEXT = frozenset(

@@ -76,6 +76,28 @@ class Event(Struct, gc=False):
     """CloudEvents' mark: an envelope may have an event's type. Always None in what decode hands out."""
 
 
+class Named(Struct, gc=False):
+    """Of a lifecycle event's response no more than what names it."""
+
+    id: Any = None
+    output: "list[Skipped | None] | None" = None
+    """A member that is neither object nor null makes the record a dead letter."""
+
+
+class Skipped(Struct, gc=False):
+    """An object, whatever is in it."""
+
+
+class Glimpse(Struct, gc=False):
+    """What a rebuild must know of an event before it knows whether it must read it."""
+
+    type: EventType
+    sequence_number: Any = None
+    item: Skipped | None = None
+    response: Named | None = None
+    specversion: Any = None
+
+
 class WholeResponse(Struct):
     """A record that is one whole response: `"object": "response"`."""
 

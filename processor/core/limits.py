@@ -19,6 +19,9 @@ MAX_HEADS = 16
 SHARED_BYTES = 16 << 20
 """Bytes of tools and of names that a partition keeps so that equal ones are one object; past it, it begins anew."""
 
+UNREAD_BYTES = 8 << 20
+"""Bytes of records that a rebuild holds unread; past it, it reads them all."""
+
 TOLERANCES = (
     "status_absent",
     "empty_arguments",

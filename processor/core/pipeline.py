@@ -4,25 +4,23 @@
 rebuilds the same state.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from processor.core import journal, offsets
+from processor.core import offsets
 from processor.core.decide import Outgoing
-from processor.core.decode import decode, needs_stream, stream_id
-from processor.core.events import Event, Journal, Mislabelled, Part, Request, Unreadable, WholeResponse
+from processor.core.decode import decode
+from processor.core.events import Event, Unreadable
 from processor.core.limits import Bounds
 from processor.core.offsets import Commit, Switch
+from processor.core.parts import read_parts
 from processor.core.ports import Judge, Record
-from processor.core.reasons import Cause
+from processor.core.rebuild import Rebuild
 from processor.core.responses import Responses
 from processor.core.signals import Tally
-from processor.core.state import NO_RECORD, Context, Known, Stream
+from processor.core.state import NO_RECORD, Context, Known
 from processor.core.streams import Streams
-
-_NO_STREAM = Unreadable(Cause.NO_KEY, "no record key, no configured header, no response id")
 
 
 class Partition:
@@ -48,8 +46,7 @@ class Partition:
         self._context = Context(bounds, self.tally)
         self._streams = Streams(bounds)
         self._responses = Responses(self._streams)
-        self._resumed: Commit | None = None
-        self._script: list[tuple[int, int, Bounds | None]] = []
+        self._rebuild: Rebuild | None = None
         self._moves: tuple[tuple[int, int], ...] = ()
         self._switches: tuple[Switch, ...] = ()
         self._bounds_at_w = bounds
@@ -64,7 +61,7 @@ class Partition:
         self._outbox = []
         context.out.clear()
         context.heads, context.heads_from = frozenset(), 0
-        self._resumed, self._script = None, []
+        self._rebuild = None
         context.watermark, self._moves, self._switches = 0, (), ()
         context.bounds = self._bounds_at_w = self._configured
         self.rebuilding = commit is not None
@@ -74,16 +71,21 @@ class Partition:
         context.watermark = commit.watermark
         context.tally = Tally()
         context.heads, context.heads_from = frozenset(commit.heads), commit.heads_from
-        self._resumed = commit
-        self._script = offsets.script(commit)
+        self._rebuild = Rebuild(commit, self._responses, context)
         self._moves, self._switches = commit.moves, commit.switches
         if commit.position <= offset:
-            self._go_live(commit)
+            self._go_live(self._rebuild)
 
     def feed(self, records: Sequence[Record], now_ms: int) -> None:
         """Read records in order of offset; decisions collect for `take`. `now_ms` is only written into decisions."""
-        if self._resumed is not None:
-            records = self._rebuild(records, self._resumed)
+        rebuild = self._rebuild
+        if rebuild is not None:
+            rest = rebuild.read(records)
+            if len(rest) < len(records):
+                self.position = records[len(records) - len(rest) - 1].offset + 1
+            if rest:
+                self._go_live(rebuild)
+            records = rest
         elif self._context.bounds is not self._configured:
             self._switch()
         self._run(records, now_ms)
@@ -96,8 +98,8 @@ class Partition:
         Ends the rebuild where it has reached P.
         """
         self.position = max(self.position, position)
-        if self._resumed is not None and self.position >= self._resumed.position:
-            self._go_live(self._resumed)
+        if self._rebuild is not None and self.position >= self._rebuild.commit.position:
+            self._go_live(self._rebuild)
 
     def idle_due(self) -> int | None:
         """Wall-clock time in ms from which an idle move would expire or forget something; None: nothing is known."""
@@ -122,7 +124,7 @@ class Partition:
         if not offsets.fits(after):
             return False  # E is full: idle expiry waits
         self._moves = moves
-        self._move(wall_ms)
+        self._streams.move(wall_ms, self._context)
         self._emit(None, None, now_ms)
         return True
 
@@ -142,8 +144,8 @@ class Partition:
 
     def commit_point(self) -> Commit:
         """W, P, T, E and settings of the state as it is now."""
-        if self._resumed is not None:
-            return self._resumed
+        if self._rebuild is not None:
+            return self._rebuild.commit
         point = offsets.trim(self._commit_at(self._streams.timetable.oldest(), self._context.watermark))
         self._moves, self._switches, self._bounds_at_w = point.moves, point.switches, point.bounds
         self._streams.passed(point.offset)
@@ -184,87 +186,33 @@ class Partition:
             elif isinstance(decoded, Unreadable):
                 unreadable = decoded
             else:
-                unreadable = self._read_parts(record, decoded, context)
+                unreadable = read_parts(self._responses, record, decoded, context)
             if context.out or unreadable is not None:
                 self._emit(record, unreadable, now_ms)
         if records:
             self.position = records[-1].offset + 1
 
-    def _read_parts(self, record: Record, decoded: Event | list[Part], context: Context) -> Unreadable | None:
-        name = stream_id(record.key, record.headers, context.bounds.key_header, decoded)
-        if name is None and needs_stream(decoded):
-            return _NO_STREAM
-        key = name.encode("utf-8", "surrogatepass") if record.key is None and name is not None else record.key
-        stream = Stream(None, context.watermark) if key is None else self._streams.touch(key, context)
-        for part in (decoded,) if isinstance(decoded, Event) else decoded:
-            match part:
-                case Event():
-                    self._responses.read(stream, part, context)
-                case WholeResponse():
-                    self._responses.read_whole(stream, part, context)
-                case Journal():
-                    journal.judge(part, name, context)
-                case Request():
-                    self._responses.read_request(stream, part, context)
-                case Mislabelled():
-                    context.tally.mislabelled += 1
-        return None
-
     def _emit(self, record: Record | None, unreadable: Unreadable | None, now_ms: int) -> None:
-        """Judge what came out, in order; drop it while the state is only rebuilt."""
+        """Judge what came out, in order."""
         context = self._context
-        for candidate in () if self.rebuilding else context.out:
+        for candidate in context.out:
             self._judge.tally = self.tally
             outgoing = self._judge(candidate, self.topic, self.number, now_ms)
             self.tally.decisions[outgoing.reason] += 1
             self._outbox.append(outgoing)
         context.out.clear()
-        if unreadable is not None and not self.rebuilding:
+        if unreadable is not None:
             self.tally.dead_letters[unreadable.cause] += 1
             self._outbox.append(self._judge.dead_letter(record, unreadable, self.topic, self.number))
 
     # -- moves that are no records
 
-    def _move(self, watermark: int) -> None:
-        """An idle move, made now or before a crash."""
-        context = self._context
-        context.base = context.watermark
-        context.watermark = max(context.watermark, watermark)
-        context.offset, context.record = NO_RECORD, None
-        self._streams.advance(context)
-
-    def _rebuild(self, records: Sequence[Record], commit: Commit) -> Sequence[Record]:
-        """Read records silently up to P; the rest is returned."""
-        before = bisect_left(records, commit.position, key=lambda record: record.offset)
-        place = 0
-        while self._script and self._script[0][0] < commit.position:  # what happened between two records happens there again
-            until = bisect_left(records, self._script[0][0], key=lambda record: record.offset)
-            if until >= before:
-                break
-            self._run(records[place:until], 0)
-            self._follow(records[until].offset)
-            place = until
-        self._run(records[place:before], 0)
-        if before < len(records):
-            self._go_live(commit)
-        return records[before:]
-
-    def _follow(self, offset: int) -> None:
-        """Repeat what happened before the record at `offset`, silently."""
-        while self._script and self._script[0][0] <= offset:
-            _, watermark, bounds = self._script.pop(0)
-            self._move(watermark)
-            self._context.out.clear()
-            if bounds is not None:
-                self._context.bounds = bounds
-                self._streams.adopt(bounds)
-
-    def _go_live(self, commit: Commit) -> None:
+    def _go_live(self, rebuild: Rebuild) -> None:
         """The state is that at P: everything from here on is published and counted."""
-        self._follow(commit.position)
-        self._resumed = None
+        rebuild.end()
+        self._rebuild = None
         self._context.heads, self._context.heads_from = frozenset(), 0
-        self.position = max(self.position, commit.position)
+        self.position = max(self.position, rebuild.commit.position)
         self.rebuilding = False
         self._context.tally = self.tally
         if self._context.bounds == self._configured:

@@ -7,8 +7,8 @@ what came and `terminal` how a response ended, and keeps the book in `streams`.
 from collections.abc import Callable
 
 from processor.core import assemble, echo, numbers, plain
-from processor.core.event_types import DECIDING_TYPES, EVENT_TYPES
-from processor.core.events import Event, Request, ResponseBody, WholeResponse
+from processor.core.event_types import CREATED, DECIDING_TYPES, EVENT_TYPES
+from processor.core.events import Event, Named, Request, ResponseBody, WholeResponse
 from processor.core.machine import Input, State
 from processor.core.state import EVENT_BYTES, NO_INDEX, Context, Known, Response, Stream
 from processor.core.streams import Streams
@@ -45,7 +45,7 @@ class Responses:
         """Read into this book."""
         self.streams = streams
         self._lifecycle = {
-            "response.created": self._created,
+            CREATED: self._created,
             "response.in_progress": self._in_progress,
             "response.queued": self._in_progress,
             "error": self._error,
@@ -108,7 +108,7 @@ class Responses:
 
     def _created(self, stream: Stream, event: Event, ctx: Context) -> None:
         """Rules 11 and 13."""
-        ident = _ident(event.response)
+        ident = ident_of(event.response)
         known = stream.open
         response = known.open if known is not None else None
         if known is not None and response is not None:
@@ -131,7 +131,7 @@ class Responses:
         A rebuild begins in the middle of responses that are over by P. A foreign one, ignored while such a response was open,
         would open another there, or lend its name to the nameless rest, and the real terminal event would then close neither.
         """
-        ident = _ident(event.response)
+        ident = ident_of(event.response)
         known = stream.open
         response = known.open if known is not None else None
         if known is None or response is None:
@@ -149,7 +149,7 @@ class Responses:
     def _terminal(self, stream: Stream, event: Event, ctx: Context) -> None:
         """Rules 15 and 16."""
         body, fact = event.response, _TERMINAL[event.type]
-        ident = _ident(body)
+        ident = ident_of(body)
         known = stream.open
         if known is not None and known.open is not None:
             self.streams.renew(stream, ctx)
@@ -187,7 +187,7 @@ class Responses:
     def read_whole(self, stream: Stream, whole: WholeResponse, ctx: Context) -> None:
         """A whole response: its own terminal event, and the one of the open response where it has its id (rule 16)."""
         body = whole.response
-        ident = _ident(body)
+        ident = ident_of(body)
         fact = _STATUSES.get(body.status, Input.RESPONSE_FAILED) if type(body.status) is str else Input.RESPONSE_FAILED
         known = stream.open
         if known is not None and known.open is not None and known.goes_by(ident):
@@ -263,7 +263,8 @@ class Responses:
         self.streams.close(stream, known, terminal=True)
 
 
-def _ident(body: ResponseBody | None) -> str | None:
+def ident_of(body: ResponseBody | Named | None) -> str | None:
+    """The name of a response, where it says one."""
     if body is None or type(body.id) is not str:
         return None
     return body.id or None

@@ -12,7 +12,7 @@ from operator import attrgetter, itemgetter
 from processor.core import echo
 from processor.core.limits import MAX_HEADS, Bounds
 from processor.core.machine import UNFINISHED, Input
-from processor.core.state import Context, Known, Pending, Response, Stream
+from processor.core.state import NO_RECORD, Context, Known, Pending, Response, Stream
 from processor.core.terminal import end_unlisted
 from processor.core.text import key_text
 from processor.core.timetable import Timetable, everything
@@ -47,6 +47,13 @@ class Streams:
                     self.timetable.back(stream, known)
                     continue
             self.forget(stream, known)
+
+    def move(self, watermark: int, ctx: Context) -> None:
+        """An idle move of the watermark, made now or before a crash."""
+        ctx.base = ctx.watermark
+        ctx.watermark = max(ctx.watermark, watermark)
+        ctx.offset, ctx.record = NO_RECORD, None
+        self.advance(ctx)
 
     def adopt(self, bounds: Bounds) -> None:
         """Go on under other settings: how long something stays known follows the settings in force."""

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from msgspec import Raw, Struct, structs
 
 from processor.core import decode as subject
-from processor.core.decode import decode, needs_stream, stream_id
+from processor.core.decode import decode, glimpse, needs_stream, stream_id
 from processor.core.event_types import EVENT_TYPES
 from processor.core.events import Decoded, Event, Unreadable
 from processor.core.reasons import Cause
+from processor.core.responses import ident_of
 
 SUITE = Path(__file__).parents[3] / "shared" / "suites" / "json-parsing" / "test_parsing"
 
@@ -116,6 +117,10 @@ def check(value: bytes) -> None:
     assert isinstance(stream_id(None, [], "", decoded), str | None)
     if not isinstance(decoded, Unreadable):
         needs_stream(decoded)
+    if (seen := glimpse(value)) is not None:
+        assert type(decoded) is Event, value
+        assert same([seen.type, seen.sequence_number], [decoded.type, decoded.sequence_number]), value
+        assert ident_of(seen.response) == ident_of(decoded.response), value
     early = fast(value)
     if early is None:
         return
@@ -173,6 +178,7 @@ def test_fast_path_is_not_asleep(name: str) -> None:
     item = {"type": "message", "content": [{"text": "hi"}]}
     event = {"type": name, "sequence_number": 1, "item": item, "response": {"id": "r", "output": [item], "tools": []}}
     assert isinstance(fast(json.dumps(event).encode()), Event)
+    assert glimpse(json.dumps(event).encode()) is not None
     assert isinstance(fast(json.dumps([event, event]).encode()), list)
 
 

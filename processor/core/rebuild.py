@@ -1,0 +1,89 @@
+"""From W to P: the state is made again from the log, silently.
+
+Owns what happens on the way: the records in order, idle moves and changes of settings between them. It publishes and counts
+nothing.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from processor.core import offsets
+from processor.core.decode import decode
+from processor.core.events import Unreadable
+from processor.core.offsets import Commit
+from processor.core.parts import key_of, read_parts
+from processor.core.ports import Record
+from processor.core.responses import Responses
+from processor.core.state import Context
+from processor.core.unread import Unread
+
+
+class Rebuild:
+    """One rebuild of one partition."""
+
+    def __init__(self, commit: Commit, responses: Responses, ctx: Context) -> None:
+        """Begin at W with the stored settings: `ctx` must have them."""
+        self.commit = commit
+        self._responses = responses
+        self._streams = responses.streams
+        self._ctx = ctx
+        self._script = offsets.script(commit)
+        self._unread = Unread(responses)
+
+    def read(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Read records up to P; the rest is returned."""
+        before = bisect_left(records, self.commit.position, key=_offset)
+        place = 0
+        while (
+            self._script and self._script[0][0] < self.commit.position
+        ):  # what happened between two records happens there again
+            until = bisect_left(records, self._script[0][0], key=_offset)
+            if until >= before:
+                break
+            self._run(records[place:until])
+            self._follow(records[until].offset)
+            place = until
+        self._run(records[place:before])
+        return records[before:]
+
+    def end(self) -> None:
+        """Everything before P is read: the state is that at P."""
+        self._follow(self.commit.position)
+        self._unread.read_all(self._ctx)
+
+    def _run(self, records: Sequence[Record]) -> None:
+        ctx, streams, unread = self._ctx, self._streams, self._unread
+        timetable = streams.timetable
+        for record in records:
+            ctx.record, ctx.offset = record, record.offset
+            ctx.base = ctx.watermark
+            ctx.watermark = max(ctx.watermark, record.timestamp)
+            if ctx.watermark >= timetable.soonest:
+                streams.advance(ctx)
+            if not unread.skim(record, ctx):
+                self._read(record)
+            if ctx.out:
+                ctx.out.clear()
+
+    def _read(self, record: Record) -> None:
+        decoded = decode(record.value)
+        if not isinstance(decoded, Unreadable):
+            if (key := key_of(record, decoded, self._ctx)) is not None:
+                self._unread.read(key, self._ctx)
+            read_parts(self._responses, record, decoded, self._ctx)
+
+    def _follow(self, offset: int) -> None:
+        """Repeat what happened before the record at `offset`."""
+        ctx = self._ctx
+        while self._script and self._script[0][0] <= offset:
+            _, watermark, bounds = self._script.pop(0)
+            self._streams.move(watermark, ctx)
+            if bounds is not None:
+                self._unread.read_all(ctx)  # under the settings that they came under
+                ctx.bounds = bounds
+                self._streams.adopt(bounds)
+            ctx.out.clear()
+
+
+def _offset(record: Record) -> int:
+    return record.offset
