@@ -174,6 +174,8 @@ class World:
         await writing
         # What is decided once more, although everything is, shows now.
         await asyncio.sleep(1.0)
+        while self._published:  # the markers of one transaction come one by one
+            await asyncio.sleep(0.05)
 
     async def _write_all(self) -> None:
         for write in self.script.writes:
