@@ -51,6 +51,8 @@ class Candidate(Struct, kw_only=True):
     usual: bool = False
     """Nothing but its tool and its arguments can be wrong with it: no fault, no namespace, nothing tolerated, parallel calls
     allowed, and AUTO the only tool_choice. Told by assembly in passing; False says nothing."""
+    record: Any = None
+    """The record that released it, told from others only: all of its calls share what may be spent on explaining them."""
     salt: str = ""
     """Rule 32: what the decision id hashes besides key, response id and call_id."""
     first_offset: int

@@ -31,6 +31,8 @@ MAX_MISSING: Final = 20
 """Missing members that one error names."""
 MAX_EFFORT: Final = 50_000
 """Parts of the arguments times weight of the schema up to which all errors are listed: some 0.5 s at the very worst."""
+MAX_ALLOWANCE: Final = 4 * MAX_EFFORT
+"""The same for all calls that one record releases: there may be thousands."""
 MAX_POINTER: Final = 200
 """Characters of a pointer: names in it come from the arguments."""
 MAX_CAUSE: Final = 300
@@ -56,6 +58,16 @@ _BRANCHING: Final = frozenset({"anyOf", "oneOf", "not", "if", "contains", "prope
 """Keywords whose one error holds the errors of schemas below, or whose schemas are tried out."""
 
 
+class Allowance:
+    """What listing errors may still take, in parts of arguments times weight of a schema: estimated, never measured."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = MAX_ALLOWANCE) -> None:
+        """Begin with so much."""
+        self.left = left
+
+
 class SchemaFault(ValueError):
     """A schema cannot be used: where in it, and why."""
 
@@ -76,8 +88,8 @@ class Validator(Protocol):
     def is_valid(self, value: Any) -> bool:
         """Whether the value fits. Never raises."""
 
-    def flaws(self, value: Any) -> tuple[Flaw, ...]:
-        """At most MAX_FLAWS places where it does not. Never raises."""
+    def flaws(self, value: Any, allowance: Allowance | None = None) -> tuple[Flaw, ...]:
+        """At most MAX_FLAWS places where it does not; fewer where the allowance does not suffice. Never raises."""
 
 
 class Engine(Protocol):
@@ -104,11 +116,14 @@ class _RustValidator:
         except Exception:  # noqa: BLE001 - what it cannot judge (nesting over its own bound) does not fit
             return False
 
-    def flaws(self, value: Any) -> tuple[Flaw, ...]:
+    def flaws(self, value: Any, allowance: Allowance | None = None) -> tuple[Flaw, ...]:
+        allowance = allowance or Allowance()
         try:
             # The engine lists all errors before it gives the first one (10 s were measured for 20,000 of them), so that only
             # what is small enough is listed; of the rest the first error, where finding that lists nothing else.
-            if self.weight is not None and _parts(value, MAX_EFFORT // self.weight) <= MAX_EFFORT // self.weight:
+            most = min(MAX_EFFORT, allowance.left) // self.weight if self.weight else 0
+            if (parts := _parts(value, most)) <= most:
+                allowance.left -= parts * (self.weight or 0)
                 return _each_once(map(_flaw, islice(self.compiled.iter_errors(value), MAX_LISTED)))
             if self.plain:
                 self.compiled.validate(value)
@@ -203,8 +218,8 @@ class _FastValidator:
             return False
         return True
 
-    def flaws(self, value: Any) -> tuple[Flaw, ...]:
-        return (self._explain.flaws(value) if self._explain else ()) or _NO_PLACE
+    def flaws(self, value: Any, allowance: Allowance | None = None) -> tuple[Flaw, ...]:
+        return (self._explain.flaws(value, allowance) if self._explain else ()) or _NO_PLACE
 
 
 class FastEngine:

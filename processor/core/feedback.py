@@ -53,7 +53,7 @@ def wanted(flaw: Flaw, schema: Any) -> str:
     if flaw.keyword == "type" and isinstance(says, str | list):
         return f"must be of type {says if isinstance(says, str) else ' or '.join(map(str, says))}"
     if flaw.keyword == "enum" and isinstance(says, list):
-        values = ", ".join(map(_json, says))
+        values = ", ".join(map(_json, says[:_MAX_EXPECTED]))  # each takes a character and more: no more of them would fit
         return f"must be one of {values}" if len(values) <= _MAX_EXPECTED else "must be one of the values that the schema lists"
     if flaw.keyword == "const" and says is not None and len(value := _json(says)) <= _MAX_EXPECTED:
         return f"must be {value}"

@@ -1,7 +1,8 @@
 """The gate: ordered checks on one call, from policy over toolset and I-JSON to schema (design section 5).
 
 Owns the order, the modes and the tolerances that concern arguments and names. It is a pure function of the call and of the
-toolset in force; it publishes and counts nothing, and never raises for anything that is in a call.
+toolset in force (but for how much it says of what does not fit: the calls of one record share an allowance); it publishes and
+counts nothing, and never raises for anything that is in a call.
 """
 
 from functools import partial
@@ -13,7 +14,7 @@ from processor.core.arguments import LONG, QUICK_DEPTH, compact, read, read_clos
 from processor.core.candidate import Candidate
 from processor.core.canonical import sha256
 from processor.core.choices import Choices, Patterns
-from processor.core.engines import Flaw
+from processor.core.engines import Allowance, Flaw
 from processor.core.in_band import InBandCache
 from processor.core.quick import NUMBERS, Judge, Passed, approver
 from processor.core.reasons import Reason
@@ -62,6 +63,8 @@ class Gate:
         self._object = "arguments_object" in settings.tolerate
         self._functions = "namespace_functions" in settings.tolerate
         self._joined: dict[tuple[str, str], str] = {}
+        self._explained: Any = None
+        self._allowance = Allowance()
         self.judge: Judge
         """Judges one call; another one with each registry."""
         self.use(registry)
@@ -184,11 +187,17 @@ class Gate:
                 verdict.disagreement = True
                 fits = False
             if not fits and verdict.reason is Reason.OK:
-                _misfit(verdict, tool, value)
+                _misfit(verdict, tool, value, self._allowed(call.record))
         if verdict.reason is not Reason.OK and self._observes(namespace, call.name):
             verdict.would_reject = verdict.reason
             verdict.reason = Reason.OK
         return
+
+    def _allowed(self, record: Any) -> Allowance:
+        """What is left for explaining the calls of this record; a record that is read again is another object."""
+        if record is None or record is not self._explained:
+            self._explained, self._allowance = record, Allowance()
+        return self._allowance
 
     def _effort_ns(self, tools: tuple[Tool, ...], text: str, value: dict[str, Any]) -> int:
         """Nanoseconds that judging by untrusted tools may take; counted only where a text of that size can take too many."""
@@ -268,12 +277,12 @@ def _refuse(verdict: Verdict, reason: Reason, detail: str) -> None:
         verdict.detail = detail
 
 
-def _misfit(verdict: Verdict, tool: Tool, value: Any) -> None:
-    """Say where the value does not fit the tool."""
+def _misfit(verdict: Verdict, tool: Tool, value: Any, allowance: Allowance) -> None:
+    """Say where the value does not fit the tool, as far as the allowance goes."""
     verdict.reason = Reason.ARGUMENTS_SCHEMA
     if verdict.disagreement:
         verdict.detail = "the two engines disagree on these arguments"
-    verdict.flaws = tool.explain(value)
+    verdict.flaws = tool.explain(value, allowance)
     if not verdict.detail:
         flaw = verdict.flaws[0] if verdict.flaws else Flaw("", "", "")
         at = f"at {flaw.at}" if flaw.at else "as a whole"

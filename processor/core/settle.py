@@ -13,7 +13,7 @@ from processor.core.events import Item
 from processor.core.limits import Bounds
 from processor.core.machine import TABLE, Action, Input, State
 from processor.core.reasons import Reason
-from processor.core.state import NO_RECORD, Call, Context, Response
+from processor.core.state import Call, Context, Response
 from processor.core.text import filled
 from processor.core.vocabulary import FUNCTION_CALL, Kind, item_kind
 
@@ -40,8 +40,8 @@ def conclude(response: Response, call: Call, fact: Input, ctx: Context) -> None:
         fault, detail = None, ""
     if response.rotated:
         tolerated.append("response_id_rotates")
-    for name in tolerated:
-        ctx.tally.tolerated[name] += 1
+    if tolerated:
+        ctx.tally.tolerated.update(tolerated)
     ctx.out.append(candidate(response, call, fault, detail, tolerated, ctx))
 
 
@@ -70,9 +70,11 @@ def candidate(
     response: Response, call: Call, fault: Reason | None, detail: str, tolerated: list[str], ctx: Context
 ) -> Candidate:
     """What the gate gets: the evidence, and assembly's part of the verdict."""
-    final = call.final
+    final, record = call.final, ctx.record
     choices = echo.choices(response)
-    parent, state = (call.traceparent, call.tracestate) if call.traceparent else trace(ctx)
+    parent, state = call.traceparent, call.tracestate
+    if not parent:
+        parent, state = trace(ctx) if record is not None and record.headers else (None, None)
     call_id = call.renamed or (call.call_ids[0] if call.call_ids else "" if call.blank_call_id else None)
     if call_id and len(call_id) > _LONG_CALL_ID:
         ctx.tally.long_call_ids += 1
@@ -98,10 +100,11 @@ def candidate(
         tool_choices=choices,
         tolerated=tuple(tolerated),
         usual=choices == AUTO and fault is None and not tolerated and not response.serial and call.namespace is None,
+        record=record,
         salt=salt,
         first_offset=call.first,
-        last_offset=response.last if ctx.offset == NO_RECORD else ctx.offset,
-        event_time=ctx.watermark if ctx.record is None else ctx.record.timestamp,
+        last_offset=response.last if record is None else ctx.offset,
+        event_time=ctx.watermark if record is None else record.timestamp,
         traceparent=parent,
         tracestate=state,
     )

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from processor.core.canonical import sha256
 from processor.core.effort import Effort, states_of
-from processor.core.engines import Engine, FastEngine, Flaw, IsValid, RustEngine, Schema, SchemaFault, Validator
+from processor.core.engines import Allowance, Engine, FastEngine, Flaw, IsValid, RustEngine, Schema, SchemaFault, Validator
 from processor.core.proven import unproven
 from processor.core.references import unclear
 from processor.core.schema_walk import TooLarge, depth_of, draft_of, expanded_size, subschemas
@@ -61,9 +61,9 @@ class Tool(Struct, frozen=True, kw_only=True):
         quick, second = self.quick, self.second
         return quick if second is None else lambda value: quick(value) and second(value)
 
-    def explain(self, value: Any) -> tuple[Flaw, ...]:
-        """Places where a value does not fit."""
-        return self.flaws.flaws(value)
+    def explain(self, value: Any, allowance: Allowance | None = None) -> tuple[Flaw, ...]:
+        """Places where a value does not fit, as far as the allowance goes."""
+        return self.flaws.flaws(value, allowance)
 
 
 class Toolset(Protocol):
