@@ -5,6 +5,7 @@ Owns a member's life: its start, its end, and who starts it again. What it does 
 
 from collections.abc import Callable
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from processor.adapters.runner import NoHooks, Runner
@@ -44,9 +45,9 @@ class Machine:
     async def _run(self, process: Process) -> None:
         world = self.world
         lines = Lines(process.name, world.counts, world.say)
-        self.runner = Runner(
-            world.member_settings, world.make_partition, lines, _Bounds(world, lambda: self.runner), self.clock
-        )
+        settings = world.draw_settings()
+        make = partial(world.make_partition, settings)
+        self.runner = Runner(settings, make, lines, _Bounds(world, lambda: self.runner), self.clock)
         try:
             await self.runner.run()
         except (Fatal, Retryable) as fault:

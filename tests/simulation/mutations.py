@@ -18,6 +18,7 @@ from processor.adapters.source import Source
 from processor.adapters.takeover import Kept, Start, Takeover
 from processor.core.offsets import Commit, encode
 from processor.core.outgoing import Outgoing
+from processor.core.rebuild import Rebuild
 from processor.errors import Fenced, Retryable
 from processor.ports import Publisher
 from tests.simulation.loop import PROCESS
@@ -236,12 +237,13 @@ def loud_at_p(_: pytest.MonkeyPatch, world: World) -> None:
     """An idle move at P, which the last owner has published, is published again by the rebuild."""
 
     class Loud(Watched):
-        def _go_live(self, commit: Commit) -> None:
-            again = [step for step in self._script if step[0] == commit.position]
-            self._script = [step for step in self._script if step[0] < commit.position]
-            super()._go_live(commit)
+        def _go_live(self, rebuild: Rebuild) -> None:
+            at = rebuild.commit.position
+            again = [step for step in rebuild._script if step[0] == at]
+            rebuild._script = [step for step in rebuild._script if step[0] < at]
+            super()._go_live(rebuild)
             for _, wall, _ in again:
-                self._move(wall)
+                self._streams.move(wall, self._context)
                 self._emit(None, None, 0)
 
     world.partition_class = Loud

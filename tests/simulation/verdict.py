@@ -12,6 +12,7 @@ from aiokafka.consumer.fetcher import READ_COMMITTED, PartitionRecords
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.structs import TopicPartition
 
+from processor.core.limits import Bounds
 from processor.core.offsets import Commit, decode
 from processor.core.pipeline import Partition
 from tests.e2e.workload import Workload
@@ -102,15 +103,23 @@ class _Undisturbed:
     def go_on(self, moves: Moves, position: int, where: str) -> None:
         """Go on to a position, with the idle moves on the way."""
         if moves[: len(self._moves)] != self._moves:
-            raise Violation(f"{where}: idle moves {moves} do not go on from {self._moves}")
-        for at, wall in moves[len(self._moves) :]:
+            raise Violation(f"{where}: moves {moves} do not go on from {self._moves}")
+        for at, wall, bounds in moves[len(self._moves) :]:
             if at < self._partition.position:
-                raise Violation(f"{where}: an idle move at {at}, after {self._partition.position} was decided")
+                raise Violation(f"{where}: a move at {at}, after {self._partition.position} was decided")
             self._feed(at)
-            if not self._partition.idle(wall, 0):
+            if bounds is not None:
+                self._switch(bounds, where)
+            elif not self._partition.idle(wall, 0):
                 raise Violation(f"{where}: an idle move at {at} to {wall} that moves nothing")
         self._moves = moves
         self._feed(position)
+
+    def _switch(self, bounds: Bounds, where: str) -> None:
+        self._partition._configured = bounds
+        self._partition._switch()
+        if self._partition._context.bounds is not bounds:
+            raise Violation(f"{where}: other settings came into force, for which the metadata has no room")
 
     def _feed(self, position: int) -> None:
         first = self._place

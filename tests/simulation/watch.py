@@ -1,4 +1,4 @@
-"""What a simulation sees of the members: every idle move behind each commit, and the bounds on what they hold.
+"""What a simulation sees of the members: every idle move and change of settings behind each commit, and what they log.
 
 Owns observation only: a partition that is watched decides as any other.
 """
@@ -11,11 +11,12 @@ from processor.core.offsets import Commit
 from processor.core.pipeline import Partition
 from processor.core.ports import Judge
 
-Moves = tuple[tuple[int, int], ...]
+Moves = tuple[tuple[int, int, Bounds | None], ...]
+"""Offset, time in ms, and the settings in force from there on; None: an idle move."""
 
 
 class Watched(Partition):
-    """A partition that remembers all idle moves that ever led to its state, as the broker's metadata cannot."""
+    """A partition that remembers all idle moves and changes of settings that ever led to its state, as no metadata can."""
 
     def __init__(self, topic: str, number: int, bounds: Bounds, judge: Judge, known: dict[Commit, Moves]) -> None:
         super().__init__(topic, number, bounds, judge)
@@ -24,16 +25,23 @@ class Watched(Partition):
 
     def resume(self, commit: Commit | None, offset: int) -> None:
         """Begin, with what is known of the commit."""
-        super().resume(commit, offset)
         self._all_moves = self._known.get(commit, ()) if commit is not None else ()
+        super().resume(commit, offset)  # other settings may come into force at once
 
     def idle(self, wall_ms: int, now_ms: int) -> bool:
         """Move, and remember it."""
         position = self.position
         moved = super().idle(wall_ms, now_ms)
         if moved:
-            self._all_moves = (*self._all_moves, (position, wall_ms))
+            self._all_moves = (*self._all_moves, (position, wall_ms, None))
         return moved
+
+    def _switch(self) -> None:
+        """Go over to other settings, and remember it."""
+        before = self._context.bounds
+        super()._switch()
+        if self._context.bounds is not before:
+            self._all_moves = (*self._all_moves, (self.position, self._context.watermark, self._configured))
 
     def commit_point(self) -> Commit:
         """Note what is behind the commit."""

@@ -9,10 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
+from msgspec import structs
+
 from processor.app import Core
-from processor.core.offsets import Commit
+from processor.core.offsets import Commit, decode
 from processor.core.pipeline import Partition
 from processor.settings import Kafka, Settings, Topics
 from tests.simulation import script, verdict
@@ -57,6 +60,17 @@ SETTINGS = Settings(
     ),
 )
 
+OTHER_SETTINGS: tuple[dict[str, Any], ...] = (
+    {"release": "item"},
+    {"stream_timeout_ms": script.LONGEST_GAP_MS + 400, "closed_memory_ms": 1_000},
+    {"max_calls": 1},
+    {"max_argument_bytes": 40},
+    {"max_response_bytes": 1_500},
+    {"max_streams": 2},
+    {"tolerate": ("added_again", "status_absent")},
+)
+"""What a process may be started with instead."""
+
 
 class World:
     """All of one seed."""
@@ -80,8 +94,11 @@ class World:
         self.loop = Loop()
         self.say = None if say is None else lambda text: say(f"{self.loop.now:8.3f} {text}")
         self.counts: Counter[str] = Counter()
-        self.settings = replace(SETTINGS, release=rng.choice(("response", "response", "item")))
         self.settings = SETTINGS
+        self.rolling = rng.choice((False, False, True))
+        """Whether processes start with different settings, as in a rolling upgrade."""
+        self._others = random.Random(f"settings {seed}")
+        self._takeovers = count()
         self.partitions = rng.choice((1, 1, 2)) if deeds is None else 2
         self.script = script.make(rng, self.partitions, busy=busy)
         self.broker = Broker(self.loop, random.Random(rng.random()))
@@ -111,9 +128,25 @@ class World:
 
     # -- what the members are given
 
-    def make_partition(self, topic: str, number: int) -> Partition:
+    def draw_settings(self) -> Settings:
+        """Draw the settings of a process that starts."""
+        if self.only_truth or not self.rolling or self._others.random() < 0.3:
+            return self.member_settings
+        changed = self._others.sample(OTHER_SETTINGS, 2)
+        return replace(self.member_settings, **changed[0], **changed[1])
+
+    def make_partition(self, settings: Settings, topic: str, number: int) -> Partition:
         """Make what a member decides with."""
-        return self.partition_class(topic, number, self.member_settings.bounds(), self.core.judge, self.moves)
+        bounds = settings.bounds()
+        if self.rolling and not self.only_truth:
+            # A header that nobody sends, so that each history of settings has commits of its own.
+            bounds = structs.replace(bounds, key_header=f"x-{next(self._takeovers)}")
+        return self.partition_class(topic, number, bounds, self.core.judge, self.moves)
+
+    @property
+    def truth_holds(self) -> bool:
+        """Whether the truth about the input says what is decided: not where clocks or settings were other ones."""
+        return not self.trouble.clocks_were_wrong and (self.only_truth or not self.rolling)
 
     def outside(self, seconds: float, work: Callable[[], None]) -> None:
         """Do something later, that is no process's step."""
@@ -200,7 +233,7 @@ class World:
         return sum(len(each.published) for chain in self.chains.values() for each in chain)
 
     def _all_decided(self) -> bool:
-        if self.trouble.clocks_were_wrong:
+        if not self.truth_holds:
             # It may have expired a stream before its calls came, or keep one for an hour: P tells, and some more time.
             enough = self.loop.now > max(self.script.ends_at, self._peace_since) + LONG_ENOUGH_SECONDS
         else:
@@ -235,9 +268,11 @@ class World:
             if self.only_truth:
                 continue
             log = verdict.records(self.broker.logs[INPUT, number])
-            fresh = Partition(INPUT, number, self.settings.bounds(), self.core.judge)
+            first = decode(chain[0].offset, chain[0].metadata) if chain else None
+            bounds = first.bounds if isinstance(first, Commit) else self.settings.bounds()
+            fresh = Partition(INPUT, number, bounds, self.core.judge)
             verdict.check_chain(number, chain, log, fresh, self.moves)
-            if not self.trouble.clocks_were_wrong:
+            if self.truth_holds:
                 verdict.check_held(number, chain, log, self.script.work)
         for number in range(self.partitions):
             for topic, route in verdict.ROUTES.items():
@@ -246,5 +281,5 @@ class World:
         visible = Counter((route, essence(route, value)) for route, values in outputs.items() for value in values)
         if published != visible and not self.only_truth:
             raise Violation("what a committed reader sees is not what was committed")
-        if not self.trouble.clocks_were_wrong:
+        if self.truth_holds:
             verdict.check_truth(self.script.work, outputs)
