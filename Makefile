@@ -22,6 +22,7 @@ setup: $(STAMP) ## Make .venv from the pinned list and install callgate into it 
 $(STAMP): pyproject.toml $(wildcard requirements/*.txt)
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later was not found: install it (with its venv module), or set PYTHON=..." >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || { echo "Python's venv module is missing: install it (on Debian: python3-venv)." >&2; exit 1; }
+	@echo "Installing what callgate needs into .venv (once; a minute or two) ..."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
