@@ -77,8 +77,9 @@ class Rebuild:
         ctx = self._ctx
         while self._script and self._script[0][0] <= offset:
             _, watermark, bounds = self._script.pop(0)
-            self._streams.move(watermark, ctx)
-            if bounds is not None:
+            if bounds is None:
+                self._streams.move(watermark, ctx)
+            else:  # nothing expires by a change of settings: the next record or move comes under them, or under still others
                 self._unread.read_all(ctx)  # under the settings that they came under
                 ctx.bounds = bounds
                 self._streams.adopt(bounds)

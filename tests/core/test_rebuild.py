@@ -184,3 +184,19 @@ def test_settings_that_change_between_crash_and_rebuild(block: int) -> None:
         restarted.end_of_archive(0)
         out += restarted.take()
         assert out == play(straight, log, drawn.idle, place), f"CALLGATE seed {seed}: settings changed at {place}"
+
+
+@pytest.mark.parametrize("short_ms", [50, 400])
+def test_a_change_of_settings_expires_nothing_by_itself(short_ms: int) -> None:
+    """Section 7: settings that were in force between two restarts, while no record came, decide nothing in a rebuild either."""
+    added = b'{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f"}}'
+    log = [Record(0, 0, b"k", added), Record(1, 100, b"other", b'{"type":"keepalive"}')]
+    first, short = Bounds(stream_timeout_ms=1_000), Bounds(stream_timeout_ms=short_ms)
+    partition = begin(first)
+    partition.feed(log, 0)
+    rng = random.Random(1)
+    for bounds in (short, first, short, first):
+        partition = successor(partition, log, bounds, rng)
+        assert partition.counts()["open_calls"] == 1
+    out = play(partition, log, [], len(log))
+    assert [one.reason for one in out] == ["timeout"]
