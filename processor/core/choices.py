@@ -49,6 +49,14 @@ class Choices:
 
     def __init__(self) -> None:
         self._kept: dict[bytes, Choice] = {}
+        self._last: tuple[tuple[bytes, ...], list[Choice], int] = ((), [], 0)
+
+    def binding(self, texts: tuple[bytes, ...]) -> tuple[list[Choice], int]:
+        """Those of many that may forbid something, and how many of them nobody knows: read once for the calls of a response."""
+        if texts is not self._last[0]:
+            choices = [self.get(text) for text in texts]
+            self._last = texts, [choice for choice in choices if choice.forbids], sum(not choice.known for choice in choices)
+        return self._last[1:]
 
     def get(self, text: bytes) -> Choice:
         """One `tool_choice`, read. Never raises."""

@@ -220,8 +220,7 @@ class Gate:
 
     def _forbidden(self, call: Candidate, namespace: Any, verdict: Verdict) -> str:
         """Why the response or the policy forbids the call; empty where neither does."""
-        choices = [self._choices.get(text) for text in call.tool_choices]
-        verdict.unknown_choices = sum(not choice.known for choice in choices)
+        choices, verdict.unknown_choices = self._choices.binding(call.tool_choices)
         # A flat tool that was called under a namespace of its own name (rule 25) is meant by its flat name.
         flat = namespace == call.name and any(tool.namespace is None for tool in verdict.tools)
         exact = not flat or any(tool.namespace is not None for tool in verdict.tools)
