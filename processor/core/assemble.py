@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from processor.core import plain, settle
-from processor.core.agree import claim, claim_final, content
+from processor.core.agree import claim, claim_final, content, final_content
 from processor.core.events import Event, Item
 from processor.core.machine import OPEN_ON_THE_WIRE, TABLE, UNFINISHED, Action, Input, State
 from processor.core.state import ITEM_BYTES, Call, Context, Response
@@ -168,20 +168,19 @@ def _is_news(call: Call, item: Item) -> bool:
 
 def _repeated(call: Call | None, uses: Sequence[Call], item: Item, ctx: Context) -> Call | None:
     """The use of its call_id of which a final piece tells nothing new: it has no content of its own, or the same."""
+    if not uses:
+        return None
     if call is not None and call.call_ids and call.call_ids[0] != item.call_id:
         return None  # announced under another call_id: that one needs its decision (rule 1)
-    void = bool(uses) and filled(item.call_id) and (uses[0].conflict != "" or uses[0].final is None)  # rule 9: the first one
+    void = filled(item.call_id) and (uses[0].conflict != "" or uses[0].final is None)  # rule 9: the first one
     if void or len(uses) > max(ctx.bounds.max_calls, MANY_ITEMS):
         ctx.tally.late += 1  # uses are only ever that many of items that are no function calls
         return uses[0]
-    same = next((use for use in uses if _same(use, item, ctx)), None)
+    says = content(item, ctx.bounds)
+    same = next((use for use in uses if use.final and final_content(use, use.final, ctx.bounds) == says), None)
     if same is not None:
         ctx.tally.repeats += 1
     return same
-
-
-def _same(call: Call, item: Item, ctx: Context) -> bool:
-    return call.final is not None and content(call.final, ctx.bounds) == content(item, ctx.bounds)
 
 
 def _index(event: Event) -> int | None:
@@ -226,6 +225,7 @@ def _open_at(response: Response, index: int) -> list[Call]:
         return [latest] if latest is not None and latest.state in OPEN_ON_THE_WIRE else []
     # What is over leaves the list, or items that come and go beside an open one would all be looked at again each time.
     found = response.clashed[index] = [c for c in response.clashed[index] if c.state in OPEN_ON_THE_WIRE]
+    response.buffered_bytes += max(0, len(found) - MANY_ITEMS)  # as below
     return found
 
 

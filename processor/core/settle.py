@@ -61,7 +61,8 @@ def pass_bound(response: Response, call: Call, detail: str, ctx: Context) -> Non
     for call_id in call.call_ids:
         uses = response.finished.setdefault(call_id, [call])
         if uses[0] is not call and not call.absorbed:
-            uses.append(call)
+            # Those that are published under it come first: one of them is looked for again and again.
+            uses.insert(1 if call_id == call.call_ids[0] else len(uses), call)
     if not call.absorbed:
         ctx.out.append(candidate(response, call, Reason.LIMIT, detail, [], ctx))
 
@@ -138,8 +139,10 @@ def trace(ctx: Context) -> tuple[bytes | None, bytes | None]:
 
 def is_published(response: Response, call_id: str) -> bool:
     """Whether what is finished or limited is decided under an id: where it only contradicted the first one, not (rule 6)."""
-    uses = [use for use in response.finished.get(call_id, ()) if call_id == (use.renamed or use.call_ids[0])]
-    return any(not use.absorbed and not (use.reused and _is_late(response, use)) for use in uses)
+    return any(
+        call_id == (use.renamed or use.call_ids[0]) and not use.absorbed and not (use.reused and _is_late(response, use))
+        for use in response.finished.get(call_id, ())
+    )
 
 
 def _is_late(response: Response, call: Call) -> bool:

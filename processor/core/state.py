@@ -70,6 +70,8 @@ class Call:
     tolerated: tuple[str, ...] = ()
     traceparent: bytes | None = None
     tracestate: bytes | None = None
+    text: Any = None
+    """Derived: of the final piece's arguments, where they are an object and were compared (see `agree.final_content`)."""
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from processor.core.agree import as_key, as_text, content, differences
+from processor.core.agree import as_key, as_text, content, differences, final_content
 from processor.core.assemble import DECIDABLE, take_final
 from processor.core.events import Item
 from processor.core.machine import TABLE, UNFINISHED, Action, Input, State
@@ -142,7 +142,7 @@ class _Agreeing:
         final = use.final
         if final is None or (filled(final.call_id) and final.call_id != self._call_id):
             return None
-        says = list(map(as_key, content(final, self._bounds)))
+        says = list(map(as_key, final_content(use, final, self._bounds)))
         found = []
         for silent, alike in self._alike.items():
             common = tuple(place for place, said in enumerate(says) if said is not None and not silent[place])
@@ -210,7 +210,7 @@ def _by_request(entries: list[_Entry], ctx: Context) -> dict[tuple[Any, Any], li
 def _asking(call: Call, asked: dict[tuple[Any, Any], list[_Entry]], ctx: Context) -> _Entry | None:
     """The first entry that is nobody's and has the call's name and arguments."""
     final = call.final
-    own: Any = as_text(final.arguments, ctx.bounds) if final is not None else None
+    own: Any = final_content(call, final, ctx.bounds)[3] if final is not None else None
     if final is None:
         own = call.arguments if call.arguments is not None else join(call.deltas)
     found = []

@@ -50,6 +50,11 @@ def delta(index: int) -> dict[str, Any]:
     return {"type": "response.function_call_arguments.delta", "output_index": index, "delta": "x"}
 
 
+def given(index: int, **said: Any) -> dict[str, Any]:
+    """The arguments, and what else is told with them."""
+    return {"type": "response.function_call_arguments.done", "output_index": index, **said}
+
+
 def completed(*output: dict[str, Any]) -> dict[str, Any]:
     """The end of a response."""
     return {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": list(output)}}
@@ -87,6 +92,11 @@ SHAPES: dict[str, Shape] = {
     "cut off, and listed again and again": lambda n: [
         events(*(added(i, type="custom_tool_call") for i in range(n))),
         events(ended("incomplete", *(item(**CUSTOM) for i in range(n)))),
+    ],
+    "too many calls, told two call_ids each": lambda n: [
+        events(*(added(i, call_id=f"a{i}") for i in range(FEW))),
+        events(*(e for i in range(FEW, FEW + n) for e in (given(i, call_id=f"b{i}"), added(i)))),
+        events(*(added(i) for i in range(FEW + n, FEW + 2 * n))),
     ],
     "announced at one index": lambda n: [events(*(added(0, call_id=f"c{i}") for i in range(n)))],
     "announced and finished beside an open item": lambda n: [
@@ -170,6 +180,44 @@ def test_ids_that_rotate_cost_no_more_than_they_are(shape: str) -> None:
     """Rule 34, `response_id_rotates`: what is known under a key is not looked through for each event; it once took 20 s."""
     few = work(ROTATING[shape](FEW), "response_id_rotates")
     assert work(ROTATING[shape](FEW * TIMES), "response_id_rotates") <= MOST * few
+
+
+def test_objects_are_made_texts_once() -> None:
+    """Rule 34, `arguments_object`: a small event does not cost what all objects under its call_id come to; it took 50 s."""
+
+    def again(n: int) -> int:
+        large = {f"k{number}": number for number in range(n)}
+        uses = [events(*(done(i, name=f"n{i}", arguments=large) for i in range(20)))]
+        return work([*uses, events(*(done(i, arguments=None) for i in range(n)))], "arguments_object")
+
+    assert again(FEW * TIMES) <= MOST * again(FEW)
+
+
+def test_tool_choices_are_read_once_for_the_calls_of_a_response() -> None:
+    """Rule 22: a thousand values of tool_choice cost no more for a hundred calls than for ten."""
+    said = b"".join([lives(1, tool_choice=f"choice {number}") for number in range(1000)])
+
+    def judged(calls: int) -> int:
+        listed = [item(call_id=f"c{i}") for i in range(calls)]
+        return work([lives(1, "created"), said, lives(1, "completed", status="completed", output=listed)])
+
+    few = judged(10)
+    assert judged(100) - few <= 100 * 500
+    assert few > judged(0) + 1000
+
+
+def test_open_items_of_one_index_cost_bytes_where_there_are_many() -> None:
+    """Section 7, bounds: each `done` may look at all of them, so that thousands of both pass `max_response_bytes`."""
+    settings = Settings(max_response_bytes=1 << 20)
+    partition = app.Core(settings, EMPTY).partition("events", 0)
+    partition.resume(None, 0)
+    announced = [added(0, type="custom_tool_call", call_id=f"c{i}") for i in range(4_000)]
+    for offset, value in enumerate((announced, [done(0, **CUSTOM)] * 100, [done(0, **CUSTOM)] * 200)):
+        partition.feed([Plain(offset, 1, b"k", events(*value))], 0)
+        assert partition.counts()["open_responses"] == (offset < 2)
+    decided = partition.take()
+    assert len(decided) == len(announced)
+    assert {out.reason for out in decided} == {"limit"}
 
 
 def test_uses_of_one_call_id_are_not_held_against_each_entry() -> None:
