@@ -152,6 +152,21 @@ def check_truth(work: Workload, outputs: dict[str, list[bytes]]) -> None:
         raise Violation("the dead letters are not the records that cannot be read")
 
 
+def check_lost(work: Workload, outputs: dict[str, list[bytes]]) -> None:
+    """Every call decided as its making says, and every unreadable record kept, how often ever. Raises Violation."""
+    found = set()
+    for route in ("approved", "rejected"):
+        for value in outputs[route]:
+            decision = msgspec.json.decode(value)
+            arguments = decision["arguments"] if decision["decision"] == "approved" else None
+            found.add((decision["stream"], decision["response_id"], decision["call_id"], decision["reason"], arguments))
+    for name, call in work.calls.items():
+        if (*name, call.reason, call.arguments) not in found:
+            raise Violation(f"{name}: {call.reason} is lost")
+    if not set(work.dead_letters) <= set(outputs["dead_letter"]):
+        raise Violation("a record that cannot be read is lost")
+
+
 def check_held(number: int, chain: list[Committed], log: list[Any], work: Workload) -> None:
     """W is never beyond the first record of a response that has an undecided call: told from the input alone."""
     first: dict[tuple[str, str], int] = {}

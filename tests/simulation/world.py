@@ -99,6 +99,8 @@ class World:
         """Whether processes start with different settings, as in a rolling upgrade."""
         self._others = random.Random(f"settings {seed}")
         self._takeovers = count()
+        self.repeats = deeds is None and self._others.random() < 0.1
+        """Whether members deliver at least once: then nothing may be lost, and that is all."""
         self.partitions = rng.choice((1, 1, 2)) if deeds is None else 2
         self.script = script.make(rng, self.partitions, busy=busy)
         self.broker = Broker(self.loop, random.Random(rng.random()))
@@ -130,6 +132,8 @@ class World:
 
     def draw_settings(self) -> Settings:
         """Draw the settings of a process that starts."""
+        if self.repeats and not self.only_truth:
+            return replace(self.member_settings, delivery="at_least_once")
         if self.only_truth or not self.rolling or self._others.random() < 0.3:
             return self.member_settings
         changed = self._others.sample(OTHER_SETTINGS, 2)
@@ -138,7 +142,7 @@ class World:
     def make_partition(self, settings: Settings, topic: str, number: int) -> Partition:
         """Make what a member decides with."""
         bounds = settings.bounds()
-        if self.rolling and not self.only_truth:
+        if self.rolling and not self.repeats and not self.only_truth:
             # A header that nobody sends, so that each history of settings has commits of its own.
             bounds = structs.replace(bounds, key_header=f"x-{next(self._takeovers)}")
         return self.partition_class(topic, number, bounds, self.core.judge, self.moves)
@@ -146,7 +150,7 @@ class World:
     @property
     def truth_holds(self) -> bool:
         """Whether the truth about the input says what is decided: not where clocks or settings were other ones."""
-        return not self.trouble.clocks_were_wrong and (self.only_truth or not self.rolling)
+        return not self.trouble.clocks_were_wrong and (self.only_truth or self.repeats or not self.rolling)
 
     def outside(self, seconds: float, work: Callable[[], None]) -> None:
         """Do something later, that is no process's step."""
@@ -233,7 +237,7 @@ class World:
         return sum(len(each.published) for chain in self.chains.values() for each in chain)
 
     def _all_decided(self) -> bool:
-        if not self.truth_holds:
+        if not self.truth_holds or self.repeats:
             # It may have expired a stream before its calls came, or keep one for an hour: P tells, and some more time.
             enough = self.loop.now > max(self.script.ends_at, self._peace_since) + LONG_ENOUGH_SECONDS
         else:
@@ -260,10 +264,21 @@ class World:
         ]
         return f"{self.decided} of {len(work.calls) + len(work.dead_letters)} decided; {places}; {states}"
 
+    def _outputs(self) -> dict[str, list[bytes]]:
+        """What a committed reader finds, by route."""
+        found: dict[str, list[bytes]] = {route: [] for route in verdict.ROUTES.values()}
+        for number in range(self.partitions):
+            for topic, route in verdict.ROUTES.items():
+                found[route] += [one.value for one in verdict.records(self.broker.logs[topic, number])]
+        return found
+
     def _check(self) -> None:
         if self.surprises:
             raise Violation(f"a process ended with {self.surprises[0]!r}") from self.surprises[0]
-        outputs: dict[str, list[bytes]] = {"approved": [], "rejected": [], "dead_letter": []}
+        if self.repeats and not self.only_truth:
+            if self.truth_holds:
+                verdict.check_lost(self.script.work, self._outputs())
+            return
         for number, chain in self.chains.items():
             if self.only_truth:
                 continue
@@ -274,9 +289,7 @@ class World:
             verdict.check_chain(number, chain, log, fresh, self.moves)
             if self.truth_holds:
                 verdict.check_held(number, chain, log, self.script.work)
-        for number in range(self.partitions):
-            for topic, route in verdict.ROUTES.items():
-                outputs[route] += [one.value for one in verdict.records(self.broker.logs[topic, number])]
+        outputs = self._outputs()
         published = Counter(one for chain in self.chains.values() for each in chain for one in each.published)
         visible = Counter((route, essence(route, value)) for route, values in outputs.items() for value in values)
         if published != visible and not self.only_truth:
