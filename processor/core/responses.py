@@ -21,6 +21,8 @@ _ITEM_EVENTS: dict[str, Callable[[Response, Event, Context], None]] = {
     "response.output_item.done": assemble.finish,
     "response.function_call_arguments.done": assemble.give_arguments,
 }
+_ITEM_AGAIN_BYTES = 8
+"""What each item costs for which its response starts again."""
 _ALIVE = EVENT_TYPES - DECIDING_TYPES
 """Events that only say that the stream is alive."""
 _ANNOUNCING = ("response.output_item.added", "response.output_item.done")
@@ -271,7 +273,11 @@ def ident_of(body: ResponseBody | Named | None) -> str | None:
 
 
 def _start_again(response: Response) -> None:
-    """Rule 11: an unnumbered stream sent again; what is decided stays known."""
+    """Rule 11: an unnumbered stream sent again; what is decided stays known.
+
+    Beyond a number of items it costs bytes, so that thousands of both are bounded.
+    """
+    response.buffered_bytes += _ITEM_AGAIN_BYTES * max(0, len(response.items) - assemble.MANY_ITEMS)
     decided = [c for c in response.items if c.state in (State.DECIDED, State.LIMITED) and not c.absorbed]
     for call in decided:
         call.state = State.DECIDED  # nothing that comes now belongs to it

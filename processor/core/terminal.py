@@ -4,6 +4,7 @@ Owns rule 4 (which entry is which call), rule 17 (what was cut off) and rule 19 
 """
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -160,13 +161,13 @@ class _Agreeing:
 def _match_places(response: Response, streamed: list[Call], entries: list[_Entry], ctx: Context) -> list[int]:
     """An entry without a call_id is the streamed item of its type at its place among them."""
     taken = {id(entry.call) for entry in entries if entry.call is not None}
-    by_type: dict[str, list[Call]] = {}
+    by_type: dict[str, deque[Call]] = {}
     for call in sorted(streamed, key=lambda c: math.inf if c.index is None else c.index):
-        by_type.setdefault(repr(call.type), []).append(call)
+        by_type.setdefault(repr(call.type), deque()).append(call)
     matched = []
     for entry in entries:
         alike = by_type.get(repr(entry.item.type))
-        here = alike.pop(0) if alike else None  # entries with a call_id have their places too
+        here = alike.popleft() if alike else None  # entries with a call_id have their places too
         if here is not None and not filled(entry.item.call_id) and id(here) not in taken:
             matched.append(id(here))
             _list(response, here, entry, ctx)

@@ -206,6 +206,19 @@ def test_tool_choices_are_read_once_for_the_calls_of_a_response() -> None:
     assert few > judged(0) + 1000
 
 
+def test_a_response_that_starts_again_costs_bytes_where_it_has_many_items() -> None:
+    """Section 7, bounds: each `response.created` looks at all of them; thousands of both took 28 s a record."""
+    settings = Settings(max_response_bytes=1 << 20, release="item")
+    partition = app.Core(settings, EMPTY).partition("events", 0)
+    partition.resume(None, 0)
+    finished = [done(i, call_id=f"c{i}", **CUSTOM) for i in range(1_000)]
+    for offset, value in enumerate(
+        (lives(1, "created"), events(*finished), lives(1, "created") * 50, lives(1, "created") * 100)
+    ):
+        partition.feed([Plain(offset, 1, b"k", value)], 0)
+        assert partition.counts()["open_responses"] == (offset < 3)
+
+
 def test_open_items_of_one_index_cost_bytes_where_there_are_many() -> None:
     """Section 7, bounds: each `done` may look at all of them, so that thousands of both pass `max_response_bytes`."""
     settings = Settings(max_response_bytes=1 << 20)
