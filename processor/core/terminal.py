@@ -19,6 +19,9 @@ from processor.core.state import NO_INDEX, Call, Context, Response
 from processor.core.text import filled, join
 from processor.core.vocabulary import Kind, item_kind
 
+FEW_ENTRIES = 4
+"""Entries of one call_id that are held against each use of it; more of them are looked up by what they say."""
+
 
 class _Entry(Struct):
     place: int
@@ -110,10 +113,15 @@ def _told(entry: _Entry, ctx: Context) -> str:
 def _match_uses(response: Response, uses: list[Call], own: list[_Entry], ctx: Context, *, agreeing: bool) -> list[int]:
     """Each streamed use of one call_id must agree with an entry; returns the uses that are settled."""
     settled = []
-    agreed = _Agreeing(own, ctx) if agreeing and uses else None
+    agreed = _Agreeing(own, ctx) if agreeing and len(own) > FEW_ENTRIES else None
     unused = (entry for entry in own if not entry.used)
     for use in uses:
-        entry = agreed.first(use) if agreed is not None else next(unused, None)
+        if agreed is not None:
+            entry = agreed.first(use)
+        elif agreeing:
+            entry = next((e for e in own if not e.used and not _contradicts(use, e.item, ctx)), None)
+        else:
+            entry = next(unused, None)
         if entry is None and agreeing:
             continue
         if entry is not None:
@@ -122,6 +130,15 @@ def _match_uses(response: Response, uses: list[Call], own: list[_Entry], ctx: Co
             use.conflict = use.conflict or "no entry of the terminal event agrees with it"
         settled.append(id(use))
     return settled
+
+
+def _contradicts(use: Call, item: Item, ctx: Context) -> bool:
+    """Whether an entry says something else than the final piece of a use; earlier pieces are held against that one already."""
+    final = use.final
+    if final is None or (filled(final.call_id) and final.call_id != item.call_id):
+        return True
+    pairs = zip(final_content(use, final, ctx.bounds), content(item, ctx.bounds), strict=True)
+    return any(own is not None and listed is not None and own != listed for own, listed in pairs)
 
 
 class _Agreeing:
@@ -139,7 +156,7 @@ class _Agreeing:
             self._alike.setdefault(tuple(said is None for said in says), []).append((entry, says))
 
     def first(self, use: Call) -> _Entry | None:
-        """The first unused entry that does not contradict the final piece; earlier ones are held against that one already."""
+        """The first unused entry that does not contradict a use."""
         final = use.final
         if final is None or (filled(final.call_id) and final.call_id != self._call_id):
             return None
