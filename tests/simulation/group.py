@@ -35,6 +35,8 @@ class Place(NamedTuple):
     metadata: str
     number: int
     """Its place among all commits, pending ones included: the later one counts."""
+    transaction: int = 0
+    """That it came in; 0: a plain commit."""
 
 
 @dataclass
@@ -240,7 +242,7 @@ class Group:
         """Keep the offsets of a transaction until its marker comes."""
         kept = self.pending.setdefault(number, {})
         for where, (offset, metadata) in offsets.items():
-            kept[where] = Place(offset, metadata, next(self._commits))
+            kept[where] = Place(offset, metadata, next(self._commits), number)
 
     def settle(self, number: int, *, commit: bool) -> None:
         """A marker came: what was promised becomes visible, or never was."""

@@ -169,14 +169,13 @@ class World:
                     (verdict.ROUTES[log.topic], essence(verdict.ROUTES[log.topic], value))
                     for value in verdict.written(log, first, transaction.producer)
                 ]
-        for group in transaction.groups:
-            for place in group.pending.get(transaction.number, {}).values():
-                self._published[place.number] = found
+        if any(group.pending.get(transaction.number) for group in transaction.groups):
+            self._published[transaction.number] = found
 
     def _committed(self, where: tuple[str, int], place: Place) -> None:
         if self.say is not None:
             self.say(f"commit {where} {place.offset} {place.metadata[:60]}")
-        self.chains[where[1]].append(Committed(place.offset, place.metadata, self._published.pop(place.number, [])))
+        self.chains[where[1]].append(Committed(place.offset, place.metadata, self._published.pop(place.transaction, [])))
 
     # -- the run
 
