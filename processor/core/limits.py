@@ -19,7 +19,7 @@ MAX_HEADS = 16
 SHARED_BYTES = 16 << 20
 """Bytes of tools and of names that a partition keeps so that equal ones are one object; past it, it begins anew."""
 
-UNREAD_BYTES = 8 << 20
+UNREAD_BYTES = 2 << 20
 """Bytes of records that a rebuild holds unread; past it, it reads them all."""
 
 TOLERANCES = (
