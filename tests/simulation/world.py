@@ -236,7 +236,9 @@ class World:
         return sum(len(each.published) for chain in self.chains.values() for each in chain)
 
     def _all_decided(self) -> bool:
-        if not self.truth_holds or self.repeats:
+        if self.repeats and self.truth_holds and not self.only_truth:
+            enough = not verdict.lost(self.script.work, self._outputs())
+        elif not self.truth_holds:
             # It may have expired a stream before its calls came, or keep one for an hour: P tells, and some more time.
             enough = self.loop.now > max(self.script.ends_at, self._peace_since) + LONG_ENOUGH_SECONDS
         else:
@@ -275,8 +277,8 @@ class World:
         if self.surprises:
             raise Violation(f"a process ended with {self.surprises[0]!r}") from self.surprises[0]
         if self.repeats and not self.only_truth:
-            if self.truth_holds:
-                verdict.check_lost(self.script.work, self._outputs())
+            if self.truth_holds and (lost := verdict.lost(self.script.work, self._outputs())):
+                raise Violation(lost)
             return
         for number, chain in self.chains.items():
             if self.only_truth:
