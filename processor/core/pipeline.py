@@ -98,7 +98,7 @@ class Partition:
         Ends the rebuild where it has reached P.
         """
         self.position = max(self.position, position)
-        if self._rebuild is not None and self.position >= self._rebuild.commit.position:
+        if self._rebuild is not None and self.position >= self._rebuild.point.position:
             self._go_live(self._rebuild)
 
     def idle_due(self) -> int | None:
@@ -145,7 +145,7 @@ class Partition:
     def commit_point(self) -> Commit:
         """W, P, T, E and settings of the state as it is now."""
         if self._rebuild is not None:
-            return self._rebuild.commit
+            return self._rebuild.point
         point = offsets.trim(self._commit_at(self._streams.timetable.oldest(), self._context.watermark))
         self._moves, self._switches, self._bounds_at_w = point.moves, point.switches, point.bounds
         self._streams.passed(point.offset)
@@ -212,7 +212,7 @@ class Partition:
         rebuild.end()
         self._rebuild = None
         self._context.heads, self._context.heads_from = frozenset(), 0
-        self.position = max(self.position, rebuild.commit.position)
+        self.position = max(self.position, rebuild.point.position)
         self.rebuilding = False
         self._context.tally = self.tally
         if self._context.bounds == self._configured:

@@ -23,7 +23,8 @@ class Rebuild:
 
     def __init__(self, commit: Commit, responses: Responses, ctx: Context) -> None:
         """Begin at W with the stored settings: `ctx` must have them."""
-        self.commit = commit
+        self.point = commit
+        """Where it ends, and what was stored there."""
         self._responses = responses
         self._streams = responses.streams
         self._ctx = ctx
@@ -32,10 +33,10 @@ class Rebuild:
 
     def read(self, records: Sequence[Record]) -> Sequence[Record]:
         """Read records up to P; the rest is returned."""
-        before = bisect_left(records, self.commit.position, key=_offset)
+        before = bisect_left(records, self.point.position, key=_offset)
         place = 0
         while (
-            self._script and self._script[0][0] < self.commit.position
+            self._script and self._script[0][0] < self.point.position
         ):  # what happened between two records happens there again
             until = bisect_left(records, self._script[0][0], key=_offset)
             if until >= before:
@@ -48,7 +49,7 @@ class Rebuild:
 
     def end(self) -> None:
         """Everything before P is read: the state is that at P."""
-        self._follow(self.commit.position)
+        self._follow(self.point.position)
         self._unread.read_all(self._ctx)
 
     def _run(self, records: Sequence[Record]) -> None:

@@ -238,7 +238,7 @@ def loud_at_p(_: pytest.MonkeyPatch, world: World) -> None:
 
     class Loud(Watched):
         def _go_live(self, rebuild: Rebuild) -> None:
-            at = rebuild.commit.position
+            at = rebuild.point.position
             again = [step for step in rebuild._script if step[0] == at]
             rebuild._script = [step for step in rebuild._script if step[0] < at]
             super()._go_live(rebuild)
