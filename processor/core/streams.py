@@ -95,6 +95,7 @@ class Streams:
         # Nearly always the key is the id of the response: one text for both.
         response = Response(ident, ident if ident == key else key, ctx.offset)
         first, base = held, held_base = ctx.offset, ctx.base
+        used: Known | None = None
         if "response_id_rotates" in ctx.bounds.tolerate:  # whether an id is its own depends on those that are known
             held, held_base = self._depends(stream, ctx)
         if stream.request is not None and stream.request.pending is not None:
@@ -102,8 +103,7 @@ class Streams:
             held, held_base = min((held, held_base), (stream.request.held, stream.request.held_base))
             echo.inherit(response, stream.request.pending)
             if not headless:  # in a rebuild it may be left out, so that it must not use the request up
-                self._drop(stream, stream.request)
-                stream.request = None
+                used, stream.request = stream.request, None
         if ident is None:
             stream.nameless += 1
         known = Known(ident or -stream.nameless, first, base, ctx.watermark, held, held_base, open=response)
@@ -111,6 +111,8 @@ class Streams:
             self.headless.append((ctx.offset, stream, stream.epoch))
         stream.open = known
         self._add(stream, known)
+        if used is not None:
+            self._drop(stream, used)  # only now: something was known under the key all the time
         return known
 
     def wait(self, stream: Stream, pending: Pending, ctx: Context) -> None:
@@ -119,11 +121,11 @@ class Streams:
         Which response that is depends on what is open or known now: W stays before all of it, or a rebuild would give the
         request to the rest of a response that it was never meant for.
         """
-        if stream.request is not None:
-            self._drop(stream, stream.request)
-        held, held_base = self._depends(stream, ctx)
+        before, (held, held_base) = stream.request, self._depends(stream, ctx)
         stream.request = Known("request", ctx.offset, ctx.base, ctx.watermark, held, held_base, pending=pending)
         self._add(stream, stream.request)
+        if before is not None:
+            self._drop(stream, before)
 
     def _depends(self, stream: Stream, ctx: Context) -> tuple[int, int]:
         """The first offset, and the watermark before it, of all that is open or known under a key, or of this record."""
@@ -224,7 +226,7 @@ class Streams:
             if stream.closed.get(ident) is known:
                 del stream.closed[ident]
         if stream.open is known:
-            stream.open = None
+            stream.open = known.open = None
         if stream.request is known:
             stream.request = None
         if not known.gone:

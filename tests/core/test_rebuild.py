@@ -4,6 +4,7 @@ Design section 7. Random logs with faults of every kind; at every offset and aft
 one that knows nothing but the commit, and both go on to the end of the log and into silence.
 """
 
+import json
 import os
 import random
 from collections.abc import Sequence
@@ -200,3 +201,71 @@ def test_a_change_of_settings_expires_nothing_by_itself(short_ms: int) -> None:
         assert partition.counts()["open_calls"] == 1
     out = play(partition, log, [], len(log))
     assert [one.reason for one in out] == ["timeout"]
+
+
+SECOND_MS = 1_000
+
+
+def told(*events: tuple[int, bytes, dict[str, Any]]) -> list[Record]:
+    """Records: seconds, key, value."""
+    return [
+        Record(place, seconds * SECOND_MS, key, json.dumps(value).encode())
+        for place, (seconds, key, value) in enumerate(events)
+    ]
+
+
+def finished(call_id: str, index: int = 0) -> dict[str, Any]:
+    """`response.output_item.done` of a completed call."""
+    item = {"type": "function_call", "call_id": call_id, "name": "f", "arguments": "{}", "status": "completed"}
+    return {"type": "response.output_item.done", "output_index": index, "item": item}
+
+
+def replaced(log: Sequence[Record], place: int, bounds: Bounds) -> tuple[list[Outgoing], list[Outgoing]]:
+    """What is decided from one place on: undisturbed, and after a takeover there."""
+    here = undisturbed(log, [], bounds, place, 0)
+    there = successor(here, log, bounds, random.Random(1))
+    return play(here, log, [], place), play(there, log, [], place)
+
+
+def test_the_end_of_what_began_before_w_ends_what_its_events_renewed() -> None:
+    """Section 7: a nameless response with a whole one beside it, both over by P: a rebuild knows nothing of the key then."""
+    log = told(
+        (0, b"j", {"type": "response.created", "response": {"id": "J"}}),
+        (1, b"k", finished("c")),
+        (2, b"k", {"object": "response", "id": "S", "status": "completed", "output": []}),
+        (3, b"k", finished("c")),
+        (4, b"k", {"type": "response.completed", "response": {"id": "N"}}),
+        (200, b"j", {"type": "keepalive"}),
+        (201, b"k", finished("c2")),
+        (202, b"k", {"type": "response.completed", "response": {}}),
+    )
+    here, there = replaced(log, 6, Bounds())
+    assert here, "nothing is decided after the takeover"
+    assert there == here
+
+
+def test_a_request_that_is_used_up_ends_no_epoch() -> None:
+    """Section 7: H names a beginning while anything is known under its key, also where a response takes a request's place."""
+    log = told(
+        (0, b"k", {"type": "response.create", "response": {"tool_choice": "none"}}),
+        (1, b"k", {"type": "response.completed", "response": {"id": "R"}}),
+        (1, b"k", finished("c1", 1)),
+        (2, b"k", {"object": "response", "id": "R", "status": "completed", "output": [finished("c8")["item"]]}),
+        (3, b"k", {"type": "response.created", "response": {"id": "Q"}}),
+        (4, b"k", finished("c2", 1)),
+        (5, b"k", {"type": "response.completed", "response": {"id": "Q", "status": "completed"}}),
+    )
+    here, there = replaced(log, 5, Bounds(closed_memory_ms=1, stream_timeout_ms=100 * SECOND_MS))
+    assert there == here
+    assert b'"none"' in (here[0].value or b"")
+
+
+def test_what_is_evicted_is_let_go() -> None:
+    """Rule 18, `max_streams`: a key that went leaves nothing of its response in memory."""
+    partition = begin(Bounds(max_streams=2))
+    for number in range(400):
+        partition.feed(told((0, b"%d" % number, finished("c"))), 0)
+        partition.take()
+    due = partition._streams.timetable._due
+    assert len(due) < 100
+    assert sum(known.open is not None for *_, known in due) == 2
