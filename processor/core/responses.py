@@ -162,7 +162,9 @@ class Responses:
                 return
         elif (
             self._is_late(stream, ident, ctx, terminal=True)
-            or (ident is None and self.streams.late(stream, ctx, terminal=True))
+            # In a rebuild an unknown name can be that of a response that began before W: its events, which renewed what was
+            # closed beside it, are over too.
+            or ((ident is None or not ctx.headless(stream)) and self.streams.late(stream, ctx, terminal=True))
             or not ctx.headless(stream)
         ):
             return
