@@ -47,6 +47,9 @@ class Timetable:
         """Forget it."""
         known.gone = True
         self._live -= 1
+        if len(self._due) > 2 * self._live + 64:  # streams that were evicted are not due for long
+            self._due = [entry for entry in self._due if not entry[3].gone and entry[0] == entry[3].due]
+            heapq.heapify(self._due)
         if len(self._first) > 2 * self._live + 64:  # one silent stream must not keep all that came and went after it
             self._first = [entry for entry in self._first if not entry[2].gone]
             heapq.heapify(self._first)
