@@ -19,8 +19,9 @@ MAX_HEADS = 16
 SHARED_BYTES = 16 << 20
 """Bytes of tools and of names that a partition keeps so that equal ones are one object; past it, it begins anew."""
 
-UNREAD_BYTES = 2 << 20
-"""Bytes of records that a rebuild holds unread; past it, it reads them all."""
+UNREAD_BYTES = 4 << 20
+"""Bytes of records that a rebuild of a partition holds unread; past it those of the newest response are read. At P all are
+read at a stretch, which takes no longer than the largest record may."""
 
 TOLERANCES = (
     "status_absent",

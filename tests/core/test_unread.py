@@ -17,6 +17,7 @@ from processor.core.offsets import Commit
 from processor.core.pipeline import Partition
 from processor.core.responses import Responses
 from processor.core.state import Context
+from processor.core.timetable import everything
 from processor.core.unread import Unread
 from tests.core.test_rebuild import Recorder, undisturbed
 from tests.core.test_rebuild_of_anything import EVENTS, MORE, draw
@@ -44,9 +45,12 @@ def rebuilt(commit: Commit, log: Sequence[Record]) -> Partition:
 def state(partition: Partition) -> Any:
     """All of it that later records can meet."""
     streams, context = partition._streams, partition._context
+    for stream in streams.by_key.values():
+        for each in everything(stream):
+            each.due = 0  # an entry of the timetable may be late
     known = [(stream.key, stream) for stream in streams.by_key.values()]
     headless = [(offset, stream.key, epoch) for offset, stream, epoch in streams.headless]
-    return known, headless, context.watermark, context.bounds, streams.timetable.next_due(), partition.counts()
+    return known, headless, context.watermark, context.bounds, partition.counts()
 
 
 class Counted:
@@ -143,12 +147,30 @@ def test_a_repeat_ends_nothing() -> None:
 
 
 def test_no_more_is_held_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Past UNREAD_BYTES all that is kept is read."""
-    monkeypatch.setattr(unread, "UNREAD_BYTES", 1_000)
-    assert limits.UNREAD_BYTES > 1_000
+    """Past UNREAD_BYTES what is kept is read, of the newest response first."""
+    monkeypatch.setattr(unread, "UNREAD_BYTES", 2_000)
+    assert limits.UNREAD_BYTES > 2_000
     log = records(created("R"), *(done(f"c{n}", n) for n in range(40)))
     counted = Counted(monkeypatch)
     rebuilt(Commit(offset=0, position=30, watermark=0, moves=(), bounds=Bounds()), log)
     assert (counted.skimmed, counted.read) == (30, 30)
-    assert 500 < counted.held <= 1_000
+    assert 1_000 < counted.held <= 2_000
     compare(log, [], Bounds(), "bound")
+
+
+def test_what_is_over_by_its_bytes_holds_w_as_if_it_had_been_read() -> None:
+    """Section 7: a late event of a response that is closed beside another thing holds W, also where that is unread."""
+    request = {"type": "response.create", "response": {"tool_choice": "none"}}
+    delta = {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "y" * 100}
+    told = records(created("Q"), ended("Q"), request, created("R"), request, delta, delta, ended("R"), {"type": "keepalive"})
+    times = (0, 1, 2, 12, 13, 14, 15, 16, 30)  # Q is forgotten when R begins
+    log = [Record(each.offset, at, each.key, each.value) for each, at in zip(told, times, strict=True)]
+    bounds = Bounds(max_response_bytes=50, stream_timeout_ms=100, closed_memory_ms=10)
+    for place in range(len(log) + 1):
+        commit = undisturbed(log, [], bounds, place, 0).commit_point()
+        skimming = rebuilt(commit, log)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Unread, "skim", lambda *_: False)
+            reading = rebuilt(commit, log)
+        assert state(skimming) == state(reading)
+        assert skimming.commit_point() == reading.commit_point()
