@@ -162,9 +162,9 @@ def test_what_is_over_by_its_bytes_holds_w_as_if_it_had_been_read() -> None:
     """Section 7: a late event of a response that is closed beside another thing holds W, also where that is unread."""
     request = {"type": "response.create", "response": {"tool_choice": "none"}}
     delta = {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "y" * 100}
-    told = records(created("Q"), ended("Q"), request, created("R"), request, delta, delta, ended("R"), {"type": "keepalive"})
+    told = (created("Q"), ended("Q"), request, created("R"), request, delta, delta, ended("R"), {"type": "keepalive"})
     times = (0, 1, 2, 12, 13, 14, 15, 16, 30)  # Q is forgotten when R begins
-    log = [Record(each.offset, at, each.key, each.value) for each, at in zip(told, times, strict=True)]
+    log = [Record(n, at, b"k", json.dumps(event).encode()) for n, (event, at) in enumerate(zip(told, times, strict=True))]
     bounds = Bounds(max_response_bytes=50, stream_timeout_ms=100, closed_memory_ms=10)
     for place in range(len(log) + 1):
         commit = undisturbed(log, [], bounds, place, 0).commit_point()
