@@ -68,7 +68,9 @@ def essence(route: str, value: bytes | None) -> Any:
     return msgspec.json.encode(decision, order="deterministic")
 
 
-def check_chain(number: int, chain: list[Committed], log: list[Any], fresh: Partition, moves: dict[Commit, Moves]) -> None:
+def check_chain(
+    number: int, chain: list[Committed], log: list[Any], fresh: Partition, moves: dict[tuple[int, Commit], Moves]
+) -> None:
     """Hold every commit of a partition, in order, against one process that nothing disturbs. Raises Violation."""
     run = _Undisturbed(fresh, log)
     before = -1
@@ -81,7 +83,7 @@ def check_chain(number: int, chain: list[Committed], log: list[Any], fresh: Part
         if commit.position < before:
             raise Violation(f"{where}: P goes back from {before}")
         before = commit.position
-        run.go_on(moves.get(commit, ()), commit.position, where)
+        run.go_on(moves.get((number, commit), ()), commit.position, where)
         want, have = Counter(run.take()), Counter(each.published)
         if want != have:
             raise Violation(f"{where}: extra {_few(have - want)}, lost {_few(want - have)}")

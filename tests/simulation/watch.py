@@ -18,14 +18,14 @@ Moves = tuple[tuple[int, int, Bounds | None], ...]
 class Watched(Partition):
     """A partition that remembers all idle moves and changes of settings that ever led to its state, as no metadata can."""
 
-    def __init__(self, topic: str, number: int, bounds: Bounds, judge: Judge, known: dict[Commit, Moves]) -> None:
+    def __init__(self, topic: str, number: int, bounds: Bounds, judge: Judge, known: dict[tuple[int, Commit], Moves]) -> None:
         super().__init__(topic, number, bounds, judge)
         self._known = known
         self._all_moves: Moves = ()
 
     def resume(self, commit: Commit | None, offset: int) -> None:
         """Begin, with what is known of the commit."""
-        self._all_moves = self._known.get(commit, ()) if commit is not None else ()
+        self._all_moves = self._known.get((self.number, commit), ()) if commit is not None else ()
         super().resume(commit, offset)  # other settings may come into force at once
 
     def idle(self, wall_ms: int, now_ms: int) -> bool:
@@ -47,7 +47,7 @@ class Watched(Partition):
         """Note what is behind the commit."""
         point = super().commit_point()
         if not self.rebuilding:
-            self._known[point] = self._all_moves
+            self._known[self.number, point] = self._all_moves
         return point
 
 

@@ -112,7 +112,7 @@ class World:
         self.trouble = Trouble(self, random.Random(rng.random()), deeds, busy=busy)
         self.network = Network(self.broker, self.trouble.fate)
         self.machines = [Machine(self, f"m{number}") for number in range(2 if deeds else rng.choice((1, 2, 2, 2, 3)))]
-        self.moves: dict[Commit, Moves] = {}
+        self.moves: dict[tuple[int, Commit], Moves] = {}
         self.chains: dict[int, list[Committed]] = {number: [] for number in range(self.partitions)}
         self.partition_class: type[Watched] = Watched
         self.member_settings = self.settings
