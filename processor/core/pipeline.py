@@ -19,7 +19,7 @@ from processor.core.ports import Judge, Record
 from processor.core.rebuild import Rebuild
 from processor.core.responses import Responses
 from processor.core.signals import Tally
-from processor.core.state import NO_RECORD, Context, Known
+from processor.core.state import Context, Known
 from processor.core.streams import Streams
 
 
@@ -131,10 +131,7 @@ class Partition:
     def end_of_archive(self, now_ms: int) -> None:
         """Everything open has fallen silent for good (replay)."""
         context, bounds = self._context, self._context.bounds
-        at = context.watermark
-        context.offset, context.record, context.base = NO_RECORD, None, at
-        context.watermark = at + bounds.stream_timeout_ms + bounds.closed_memory_ms
-        self._streams.advance(context)
+        self._streams.move(context.watermark + bounds.stream_timeout_ms + bounds.closed_memory_ms, context)
         self._emit(None, None, now_ms)
 
     def take(self) -> list[Outgoing]:

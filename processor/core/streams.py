@@ -49,7 +49,7 @@ class Streams:
             self.forget(stream, known)
 
     def move(self, watermark: int, ctx: Context) -> None:
-        """An idle move of the watermark, made now or before a crash."""
+        """Move the watermark without a record: an idle move, made now or before a crash, or the end of an archive."""
         ctx.base = ctx.watermark
         ctx.watermark = max(ctx.watermark, watermark)
         ctx.offset, ctx.record = NO_RECORD, None
