@@ -19,7 +19,7 @@ from processor.core.events import Unreadable
 from processor.core.limits import Bounds
 from processor.core.pipeline import Partition
 from processor.core.signals import Tally
-from tests.factories import Record
+from tests.factories import Record, done, function_call
 from tests.oracle.compare import bounds_of
 from tests.oracle.generate import case
 
@@ -214,12 +214,6 @@ def told(*events: tuple[int, bytes, dict[str, Any]]) -> list[Record]:
     ]
 
 
-def finished(call_id: str, index: int = 0) -> dict[str, Any]:
-    """`response.output_item.done` of a completed call."""
-    item = {"type": "function_call", "call_id": call_id, "name": "f", "arguments": "{}", "status": "completed"}
-    return {"type": "response.output_item.done", "output_index": index, "item": item}
-
-
 def replaced(log: Sequence[Record], place: int, bounds: Bounds) -> tuple[list[Outgoing], list[Outgoing]]:
     """What is decided from one place on: undisturbed, and after a takeover there."""
     here = undisturbed(log, [], bounds, place, 0)
@@ -231,12 +225,12 @@ def test_the_end_of_what_began_before_w_ends_what_its_events_renewed() -> None:
     """Section 7: a nameless response with a whole one beside it, both over by P: a rebuild knows nothing of the key then."""
     log = told(
         (0, b"j", {"type": "response.created", "response": {"id": "J"}}),
-        (1, b"k", finished("c")),
+        (1, b"k", done(0, function_call("c"))),
         (2, b"k", {"object": "response", "id": "S", "status": "completed", "output": []}),
-        (3, b"k", finished("c")),
+        (3, b"k", done(0, function_call("c"))),
         (4, b"k", {"type": "response.completed", "response": {"id": "N"}}),
         (200, b"j", {"type": "keepalive"}),
-        (201, b"k", finished("c2")),
+        (201, b"k", done(0, function_call("c2"))),
         (202, b"k", {"type": "response.completed", "response": {}}),
     )
     here, there = replaced(log, 6, Bounds())
@@ -249,10 +243,10 @@ def test_a_request_that_is_used_up_ends_no_epoch() -> None:
     log = told(
         (0, b"k", {"type": "response.create", "response": {"tool_choice": "none"}}),
         (1, b"k", {"type": "response.completed", "response": {"id": "R"}}),
-        (1, b"k", finished("c1", 1)),
-        (2, b"k", {"object": "response", "id": "R", "status": "completed", "output": [finished("c8")["item"]]}),
+        (1, b"k", done(1, function_call("c1"))),
+        (2, b"k", {"object": "response", "id": "R", "status": "completed", "output": [function_call("c8")]}),
         (3, b"k", {"type": "response.created", "response": {"id": "Q"}}),
-        (4, b"k", finished("c2", 1)),
+        (4, b"k", done(1, function_call("c2"))),
         (5, b"k", {"type": "response.completed", "response": {"id": "Q", "status": "completed"}}),
     )
     here, there = replaced(log, 5, Bounds(closed_memory_ms=1, stream_timeout_ms=100 * SECOND_MS))
@@ -264,7 +258,7 @@ def test_what_is_evicted_is_let_go() -> None:
     """Rule 18, `max_streams`: a key that went leaves nothing of its response in memory."""
     partition = begin(Bounds(max_streams=2))
     for number in range(400):
-        partition.feed(told((0, b"%d" % number, finished("c"))), 0)
+        partition.feed(told((0, b"%d" % number, done(0, function_call("c")))), 0)
         partition.take()
     due = partition._streams.timetable._due
     assert len(due) < 100
