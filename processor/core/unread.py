@@ -6,7 +6,7 @@ is missed. Reading could have closed the response early (`max_response_bytes`): 
 same, and ends with it; only where something else is known under its key would more hang on that, and there all is read.
 `tests/core/test_unread.py` holds the state at P against that of a rebuild that reads everything.
 
-The core takes 2.5 us an event for a rebuild instead of 5.6 (`python -m benchmarks.core --stages msgspec,rebuild`).
+The core takes 2.3 to 3.6 us an event for a rebuild, and 8.1 and more live (`python -m benchmarks.core --stages core,rebuild`).
 """
 
 from dataclasses import dataclass, field
