@@ -2,7 +2,7 @@
 
 One typed decode is the fast path, for the common event and for a batch of them. Whatever it refuses or does not know goes to
 the slow reader, which is the authority: the fast path may only ever say the same, sooner. Neither raises anything for any
-bytes, keeps anything between records, or reads a clock.
+bytes, or reads a clock; what is kept between records (`tool_lists`) never changes what is said of one.
 """
 
 import binascii
@@ -16,6 +16,8 @@ from processor.core.event_types import EVENT_TYPES, RESPONSE_FAILED, TERMINAL_TY
 from processor.core.events import Decoded, Event, Glimpse, Item, Journal, Mislabelled, Part, Unreadable, WholeResponse
 from processor.core.reasons import Cause
 from processor.core.slow_json import MAX_DEPTH, NotReadableError
+from processor.core.text import is_text
+from processor.core.tool_lists import LEAST_BYTES, MARK, ToolLists
 
 _BRACE, _BRACKET = b"{["
 _SHALLOW_BYTES = 2 * MAX_DEPTH
@@ -31,22 +33,28 @@ _decode_events = json.Decoder(list[Event]).decode
 _glimpse = json.Decoder(Glimpse).decode
 
 
-def decode(value: bytes | None) -> Decoded:
+def decode(value: bytes | None, lists: ToolLists | None = None) -> Decoded:
     """Read one record's value, whole or not at all (rule 26).
 
-    The parts are in order; an empty list was readable and says nothing. Raw parts of an event alias `value`.
+    The parts are in order; an empty list was readable and says nothing. Raw parts of an event alias `value`. `lists` are those
+    read before: the same value says the same without them, later.
     """
     if not value:
         return Unreadable(Cause.EMPTY, "no value")
+    size = len(value)
     if value[0] == _BRACE:
+        if size > LEAST_BYTES and lists is not None and (echo := _echo(value, lists)) is not None:
+            return echo
         try:
             event = _decode_event(value)
         except (MsgspecError, RecursionError):
             return _slow(value)
-        if event.item is None and event.response is None and len(value) <= _SHALLOW_BYTES:
+        if event.item is None and event.response is None and size <= _SHALLOW_BYTES:
             if event.specversion is None and (event.arguments is None or type(event.arguments) is str):
                 return event  # the common case has nothing left to look at
         elif (settled := _known(event, value)) is not None:
+            if lists is not None and settled.response is not None and settled.response.tools is not None:
+                lists.learn(settled.response.tools)
             return settled
     elif value[0] == _BRACKET:
         events = _fast_events(value)
@@ -64,7 +72,7 @@ def glimpse(value: bytes) -> Glimpse | None:
         event = _glimpse(value)
     except (MsgspecError, RecursionError):
         return None
-    if not value.isascii() and not _is_text(value):
+    if not value.isascii() and not is_text(value):
         return None
     if event.specversion is not None or (len(value) > _SHALLOW_BYTES and slow_json.too_deep(value)):
         return None
@@ -101,6 +109,27 @@ def needs_stream(decoded: Event | list[Part]) -> bool:
     if isinstance(decoded, Event):
         return True
     return any(not isinstance(part, Journal | WholeResponse | Mislabelled) for part in decoded)
+
+
+def _echo(value: bytes, lists: ToolLists) -> Event | None:
+    """Read an event with the list of tools that it echoes cut out, else None: not refused, only not known here.
+
+    Where MARK is read as the tools of its response it stands for the list that was there, and that was looked at before, at
+    the same depth: the value is well-formed, no deeper than what is left of it, and says the same.
+    """
+    found = lists.cut(value)
+    if found is None:
+        return None
+    rest, tools = found
+    try:
+        event = _decode_event(rest)
+    except (MsgspecError, RecursionError):
+        return None
+    response = event.response
+    if response is None or response.tools is None or bytes(response.tools) != MARK or _known(event, rest) is None:
+        return None
+    response.tools = tools
+    return event
 
 
 def _fast_event(value: bytes) -> Event | None:
@@ -153,28 +182,15 @@ def _settled(event: Event) -> Event | None:
             return None
     if response.tools is not None:
         tools = bytes(response.tools)
-        if not _is_text(tools):
+        if not is_text(tools):
             return None
-        if tools == _NULL:
-            response.tools = None
+        response.tools = None if tools == _NULL else tools
     if response.tool_choice is not None:
         choice = bytes(response.tool_choice)
-        if not _is_text(choice):
+        if not is_text(choice):
             return None
-        if choice == _NULL:
-            response.tool_choice = None
+        response.tool_choice = None if choice == _NULL else choice
     return event
-
-
-def _is_text(value: bytes) -> bool:
-    """Say whether bytes are UTF-8."""
-    if value.isascii():
-        return True
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _settled_item(item: Item) -> bool:

@@ -1,9 +1,7 @@
 """What a response says of its own tools: the lists it echoes and the limits it sets (rules 10 and 22)."""
 
-from msgspec import Raw
-
 from processor.core.canonical import canonical
-from processor.core.events import ResponseBody
+from processor.core.events import JsonText, ResponseBody
 from processor.core.state import Context, Pending, Response
 
 _SHORT = 16
@@ -65,13 +63,13 @@ def _choose(response: Response, choice: bytes) -> bool:
     return True
 
 
-def pending(tools: Raw | None, choice: Raw | None, *, serial: bool) -> Pending:
+def pending(tools: JsonText, choice: JsonText, *, serial: bool) -> Pending:
     """What a request says of the response to come."""
     text = _text(tools)
     return Pending(None if text is None or _empty(text) else text, _text(choice), serial)
 
 
-def _text(raw: Raw | bytes | None) -> bytes | None:
+def _text(raw: JsonText) -> bytes | None:
     """Bytes of their own: the raw part is a view that would keep its whole record."""
     text = None if raw is None else bytes(raw)
     return None if text == b"null" else text

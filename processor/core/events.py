@@ -12,7 +12,7 @@ from processor.core.event_types import EVENT_TYPES
 from processor.core.reasons import Cause
 
 if TYPE_CHECKING:
-    JsonText: TypeAlias = Raw | None
+    JsonText: TypeAlias = Raw | bytes | None
     """Unparsed JSON text; None where absent or null."""
 else:
     # msgspec reads `Raw | None` as null only and refuses everything else, so it is told plain Raw; decode turns null to None.

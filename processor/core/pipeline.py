@@ -165,7 +165,7 @@ class Partition:
         The loop has the common event in it, one event of a stream that is known, and calls nothing for it that can be spared.
         """
         context, streams = self._context, self._streams
-        read, by_key, timetable = self._responses.read, streams.by_key, streams.timetable
+        read, by_key, timetable, lists = self._responses.read, streams.by_key, streams.timetable, context.lists
         for record in records:
             key, timestamp = record.key, record.timestamp
             context.record, context.offset = record, record.offset
@@ -174,7 +174,7 @@ class Partition:
                 context.watermark = watermark = timestamp
             if watermark >= timetable.soonest:
                 streams.advance(context)
-            decoded = decode(record.value)
+            decoded = decode(record.value, lists)
             unreadable = None
             if type(decoded) is Event and key is not None and (stream := by_key.get(key)) is not None and not streams.crowded:
                 by_key.move_to_end(key)

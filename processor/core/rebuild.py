@@ -67,7 +67,7 @@ class Rebuild:
                 ctx.out.clear()
 
     def _read(self, record: Record) -> None:
-        decoded = decode(record.value)
+        decoded = decode(record.value, self._ctx.lists)
         if not isinstance(decoded, Unreadable):
             if (key := key_of(record, decoded, self._ctx)) is not None:
                 self._unread.read(key, self._ctx)

@@ -14,6 +14,7 @@ from processor.core.limits import Bounds
 from processor.core.machine import State
 from processor.core.shared import Shared
 from processor.core.signals import Tally
+from processor.core.tool_lists import ToolLists
 from processor.core.vocabulary import Kind
 
 NO_INDEX = -(1 << 64)
@@ -217,6 +218,8 @@ class Context:
     out: list[Candidate] = field(default_factory=list)
     tools: Shared[bytes] = field(default_factory=Shared)
     """Lists of tools, and values of tool_choice, as they were last said: responses that say the same share them."""
+    lists: ToolLists = field(default_factory=ToolLists)
+    """Lists of tools that were read: derived, and no part of the state."""
     names: Shared[str] = field(default_factory=Shared)
     """Names of models and tools, likewise."""
     watermark: int = 0

@@ -33,3 +33,14 @@ def join(fragments: list[str]) -> str:
 def key_text(key: bytes | None) -> str | None:
     """A record key as text: bytes that are not UTF-8 become lone surrogates, so that two keys never fall together."""
     return None if key is None else key.decode("utf-8", "surrogateescape")
+
+
+def is_text(value: bytes) -> bool:
+    """Say whether bytes are UTF-8."""
+    if value.isascii():
+        return True
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -93,7 +93,7 @@ class Unread:
             return  # nothing is, or it fell silent, or its key was evicted
         act, at = kept.known.act, (ctx.offset, ctx.record)
         for record in kept.records:
-            event = decode(record.value)
+            event = decode(record.value, ctx.lists)
             ctx.offset, ctx.record = record.offset, record
             if type(event) is Event:  # as was glimpsed
                 self._responses.read(stream, event, ctx)

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from processor.core.decode import decode, needs_stream, stream_id
 from processor.core.event_types import EVENT_TYPES, TERMINAL_TYPES
-from processor.core.events import Decoded, Event, Item, Journal, Part, Request, Unreadable, WholeResponse
+from processor.core.events import Decoded, Event, Item, Journal, JsonText, Part, Request, Unreadable, WholeResponse
 from processor.core.forms import MAX_BATCHES
 from processor.core.reasons import Cause
 from processor.core.slow_json import MAX_DEPTH, too_deep
@@ -46,7 +46,7 @@ def cause(decoded: Decoded) -> Cause:
     return decoded.cause
 
 
-def text(raw: Raw | None) -> Any:
+def text(raw: JsonText) -> Any:
     """Read an unparsed part."""
     assert raw is not None
     return json.loads(bytes(raw))

@@ -89,7 +89,7 @@ RECORDS = st.one_of(EVENTS, EVENTS, VALUES, written_arrays(EVENTS))
 
 def plain(value: object) -> object:
     """Turn parts into what can be compared: unparsed text is read, since its two spellings may differ."""
-    if isinstance(value, Raw):
+    if isinstance(value, Raw | bytes):
         return ("raw", json.loads(bytes(value)))
     if isinstance(value, Struct):
         return type(value).__name__, {name: plain(field) for name, field in structs.asdict(value).items()}
