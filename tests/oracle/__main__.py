@@ -1,9 +1,10 @@
 """The long run of the differential test: `make oracle`, or `python -m tests.oracle`.
 
-Holds the core against the oracle on fresh logs and says how far it is; the exit code is 1 where they differed on one.
-`CALLGATE_TEST_ORACLE_N` logs from the seed `CALLGATE_TEST_ORACLE_FROM` on; the tests read the seeds from 0 on.
+Holds the core against the oracle on fresh logs and says how far it is; the exit code is 1 where they differed on one. The tests
+read the seeds from 0 on.
 """
 
+import argparse
 import os
 import sys
 import time
@@ -21,8 +22,21 @@ SHOWN = 3
 
 def main() -> int:
     """Read the logs; 1 where a decision differed."""
-    logs = int(os.environ.get("CALLGATE_TEST_ORACLE_N", str(LOGS)))
-    first = int(os.environ.get("CALLGATE_TEST_ORACLE_FROM", str(FIRST)))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--logs",
+        type=int,
+        default=int(os.environ.get("CALLGATE_TEST_ORACLE_N", str(LOGS))),
+        help="how many, or CALLGATE_TEST_ORACLE_N (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--first",
+        type=int,
+        default=int(os.environ.get("CALLGATE_TEST_ORACLE_FROM", str(FIRST))),
+        help="the first one's seed, or CALLGATE_TEST_ORACLE_FROM (default: %(default)s)",
+    )
+    options = parser.parse_args()
+    logs, first = options.logs, options.first
     streams = decisions = 0
     different: list[int] = []
     begun = time.monotonic()
@@ -39,7 +53,7 @@ def main() -> int:
             told = f"{read:,} of {logs:,} logs, {streams:,} streams, {decisions:,} decisions, {len(different)} logs differ"
             print(f"{told}, {speed:.0f} logs a second", flush=True)
     if different:
-        again = f"CALLGATE_TEST_ORACLE_N=1 CALLGATE_TEST_ORACLE_FROM={different[0]} make oracle"
+        again = f"python -m tests.oracle --logs 1 --first {different[0]}"
         print(f"Seeds of the logs that differ: {different[:20]}. To see one: {again}")
     return 1 if different else 0
 
