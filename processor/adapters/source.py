@@ -15,7 +15,7 @@ from aiokafka import errors as kafka
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
-from processor.adapters import batches, odd_names
+from processor.adapters import answers, batches, odd_names
 from processor.adapters.hand import Room
 from processor.adapters.kafka_client import client_options, patient, translate
 from processor.adapters.offset_fetch import confirm_membership
@@ -101,6 +101,7 @@ class Source:
             max_poll_records=kafka_settings.max_poll_records,
         )
         patient(self._consumer._client)
+        answers.install(self._consumer._client)
         self._consumer.subscribe([self._topic], listener=_Notes(self))
         try:
             await self._consumer.start()
@@ -230,8 +231,7 @@ class Source:
             if number in handed:
                 position = handed[number] = await consumer.position(partition)
                 fetched.append((number, records, position))
-        now = asyncio.get_running_loop().time()
-        if now - self._scanned >= SCAN_SECONDS:
+        if (now := asyncio.get_running_loop().time()) - self._scanned >= SCAN_SECONDS:
             self._scanned = now
             for number, before in list(handed.items()):
                 position = await consumer.position(TopicPartition(self._topic, number))
