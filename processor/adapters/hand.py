@@ -162,18 +162,21 @@ class Hand:
         self._room.free(count)
 
 
-def stretches(records: Sequence[Record], most: int, most_bytes: int) -> Iterator[Sequence[Record]]:
-    """Cut a batch into what may be fed at a stretch: so many records, and no more bytes unless one record has them."""
+def stretches(records: Sequence[Record], most: int, most_bytes: int) -> Iterator[tuple[Sequence[Record], int]]:
+    """Cut a batch into what may be fed at a stretch: so many records, and no more bytes unless one record has them.
+
+    Each comes with the bytes of its values.
+    """
     for start in range(0, len(records), most):
         some = records if len(records) <= most else records[start : start + most]
         sizes = [len(record.value or b"") for record in some]
-        if sum(sizes) <= most_bytes:
-            yield some
+        if (total := sum(sizes)) <= most_bytes:
+            yield some, total
             continue
         first = taken = 0
         for place, size in enumerate(sizes):
             if place > first and taken + size > most_bytes:
-                yield some[first:place]
+                yield some[first:place], taken
                 first, taken = place, 0
             taken += size
-        yield some[first:]
+        yield some[first:], taken

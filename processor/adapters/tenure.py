@@ -115,12 +115,12 @@ class Tenure:
             worker._paused = False
             worker._source.resume(worker.number)
         now_ms = self._clock.wall_ms()
-        for number, some in enumerate(stretches(records, CHUNK, CHUNK_BYTES)):
+        for number, (some, value_bytes) in enumerate(stretches(records, CHUNK, CHUNK_BYTES)):
             if number:
                 await asyncio.sleep(0)
                 if not worker.owns(self._generation):
                     return
-            partition.feed(some, now_ms)
+            partition.feed(some, now_ms, value_bytes)
         worker._hand.fed()
         partition.reached(position)
         if not partition.rebuilding:

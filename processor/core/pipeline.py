@@ -76,8 +76,11 @@ class Partition:
         if commit.position <= offset:
             self._go_live(self._rebuild)
 
-    def feed(self, records: Sequence[Record], now_ms: int) -> None:
-        """Read records in order of offset; decisions collect for `take`. `now_ms` is only written into decisions."""
+    def feed(self, records: Sequence[Record], now_ms: int, value_bytes: int | None = None) -> None:
+        """Read records in order of offset; decisions collect for `take`. `now_ms` is only written into decisions.
+
+        `value_bytes`: what the values of all these records have, where the caller has counted it.
+        """
         rebuild = self._rebuild
         if rebuild is not None:
             rest = rebuild.read(records)
@@ -85,12 +88,14 @@ class Partition:
                 self.position = records[len(records) - len(rest) - 1].offset + 1
             if rest:
                 self._go_live(rebuild)
-            records = rest
+            records, value_bytes = rest, None
         elif self._context.bounds is not self._configured:
             self._switch()
         self._run(records, now_ms)
         self.tally.records += len(records)
-        self.tally.value_bytes += sum([len(record.value or b"") for record in records])
+        if value_bytes is None:
+            value_bytes = sum([len(record.value or b"") for record in records])
+        self.tally.value_bytes += value_bytes
 
     def reached(self, position: int) -> None:
         """Tell that everything before `position` has been fed: transaction markers leave gaps behind the last record.

@@ -77,10 +77,12 @@ def test_a_hand_is_full_by_batches_or_by_its_share() -> None:
 
 @given(SIZES, st.integers(1, 9), st.integers(1, 60))
 def test_stretches_cut_nothing_off(sizes: list[int], most: int, most_bytes: int) -> None:
-    """All records in order, none too many, and none too large but single records."""
+    """All records in order, none too many, and none too large but single records; each with the bytes of its values."""
     records = records_of(sizes)
-    found = list(stretches(records, most, most_bytes))
+    cut = list(stretches(records, most, most_bytes))
+    found = [some for some, _ in cut]
     assert [record for some in found for record in some] == records
+    assert [total for _, total in cut] == [sum(len(one.value or b"") for one in some) for some in found]
     assert all(len(some) <= most for some in found)
     assert all(len(some) <= 1 or sum(len(one.value or b"") for one in some) <= most_bytes for some in found)
 

@@ -133,10 +133,10 @@ class Counted(Partition):
     turns = 0
     fed: list[tuple[int, int, int]]
 
-    def feed(self, records: Sequence[Record], now_ms: int) -> None:
+    def feed(self, records: Sequence[Record], now_ms: int, value_bytes: int | None = None) -> None:
         """Feed, and note turn, records and bytes."""
         self.fed.append((Counted.turns, len(records), sum(len(record.value or b"") for record in records)))
-        super().feed(records, now_ms)
+        super().feed(records, now_ms, value_bytes)
 
 
 def test_the_loop_gets_its_turn_between_large_records(bootstrap: str, make_topic: MakeTopic) -> None:
