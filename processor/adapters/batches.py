@@ -129,6 +129,8 @@ class _WholeBatches:
         """Records of a batch that was cut by `max_records`; the client's position is before them."""
         self._after = 0
         """The position after them."""
+        self._size = value_bytes
+        """How they are measured: what is not compressed is counted with keys and headers at the end, as it came."""
 
     def __call__(self, max_records: int | None = None) -> list[Any]:
         """Return the next records, and move the client's position past them. Raises NameUnreadable, CorruptRecordException."""
@@ -140,9 +142,8 @@ class _WholeBatches:
             return []
         unread = result._partition_records
         most = NO_LIMIT if max_records is None else max_records
-        room, count = self._room, 0
-        counted = not self._waiting
         found, self._waiting = self._waiting, []
+        room, count = self._room, self._size(found)
         position = self._after if found else unread.next_fetch_offset
         try:
             while len(found) < most and unread._records.has_next() and count < room.share:
@@ -150,7 +151,8 @@ class _WholeBatches:
                 if not _skipped(unread, batch):
                     records = _from(unread, batch, position)
                     plain = type(batch) is DefaultRecordBatch and not batch.compression_type
-                    count += value_bytes(records) if plain else size_of(records)
+                    self._size = value_bytes if plain else size_of
+                    count += self._size(records)
                     found += records
                 # The last offset of a batch stays in its head where compaction has taken the record.
                 position = max(position, batch.next_offset)
@@ -165,13 +167,13 @@ class _WholeBatches:
             self._waiting, self._after = found[most:], position
             del found[most:]
             position = found[-1].offset + 1
-            counted = False
+            count -= self._size(self._waiting)
         elif not unread._records.has_next():
             result._partition_records = None
             # Keys and headers too: what is not compressed is in hand as large as it came.
             count = max(count, self._bytes)
         self._bytes = max(self._bytes - count, 0)
-        if counted and found:
+        if found:
             room.note_read(result._topic_partition.partition, count)
         unread.next_fetch_offset = position
         result._assignment.state_value(result._topic_partition).consumed_to(position)
