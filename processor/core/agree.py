@@ -11,12 +11,12 @@ from processor.core.arguments import compact
 from processor.core.events import Item
 from processor.core.limits import Bounds
 from processor.core.state import Call
-from processor.core.text import join, utf8_bytes
+from processor.core.text import utf8_bytes
 from processor.core.vocabulary import Kind
 
 _SILENT = (None, "", "{}")
 FEW_CALL_IDS = 8
-"""Call_ids of one call that are looked through; one that was told more of them has them in a set as well."""
+"""Other call_ids of one call that are looked through; one that was told more of them has them in a set as well."""
 
 
 class CallIds(list[str]):
@@ -73,12 +73,11 @@ def claim_final(call: Call, item: Item, bounds: Bounds) -> int:
         arguments = as_text(item.arguments, bounds)
         if call.arguments is not None and arguments is not None and call.arguments != arguments:
             _contradict(call, "arguments", "the final piece")
-        if call.deltas and arguments is not None:
-            joined = join(call.deltas)
-            if joined and joined != arguments:
-                call.conflict = call.conflict or "the joined deltas are not the arguments of the final piece"
+        streamed = call.streamed() if arguments is not None else ""
+        if streamed and streamed != arguments:
+            call.conflict = call.conflict or "the joined deltas are not the arguments of the final piece"
     call.arguments = None
-    call.deltas = []
+    call.let_go()
     item.role = None
     kept = (item.arguments, item.name, item.call_id, item.id, item.status, item.namespace, item.type, item.execution)
     return sum(map(size, kept))
@@ -111,7 +110,7 @@ def differences(call: Call, entry: Item, bounds: Bounds) -> list[str]:
         found.append("namespace")
     if entry.name is not None and call.name is not None and entry.name != call.name:
         found.append("name")
-    if entry.call_id is not None and entry.call_id not in call.call_ids:
+    if entry.call_id is not None and not call.goes_by(entry.call_id):
         found.append("call_id")
     listed, own = as_text(entry.arguments, bounds), final_content(call, final, bounds)[3]
     if call.kind is Kind.CALL and listed is not None and own is not None and listed != own:
@@ -163,20 +162,31 @@ def size(value: Any) -> int:
 def _claim_call_id(call: Call, call_id: Any) -> int:
     if call_id is None:
         return 0
-    if call_id == "":
-        call.blank_call_id = True
-        return 0
     if type(call_id) is not str:
         _contradict(call, "call_id", "no string")
         return 0
-    if call_id in call.call_ids:
+    if call_id == "":
+        call.call_id = call.call_id or ""
         return 0
-    if call.call_ids:
+    if call.goes_by(call_id):
+        return 0
+    if call.call_id:
         _contradict(call, "call_id", "two pieces")
-    if len(call.call_ids) == FEW_CALL_IDS:
-        call.call_ids = CallIds(call.call_ids)
-    call.call_ids.append(call_id)
+    add_call_id(call, call_id)
     return size(call_id)
+
+
+def add_call_id(call: Call, call_id: str) -> None:
+    """Keep one that it did not go by."""
+    if not call.call_id:
+        call.call_id = call_id
+        return
+    others = call.other_ids
+    if isinstance(others, tuple):
+        others = call.other_ids = []
+    elif len(others) == FEW_CALL_IDS:
+        others = call.other_ids = CallIds(others)
+    others.append(call_id)
 
 
 def _contradict(call: Call, field: str, where: str) -> None:

@@ -17,8 +17,8 @@ from processor.core.vocabulary import Kind, item_kind, item_label
 
 _CALL = Kind.CALL
 """Looked up once: Python 3.11 does not specialise the look-up of an enum member."""
-_LOOSE_DELTAS = 4
-"""Deltas of a call that are kept by themselves."""
+LONG_TEXT = 1024
+"""Characters up to which deltas are joined one by one: to copy so many costs less than a place in a list."""
 MANY_ITEMS = 128
 """Items of a response that may be looked at for nothing."""
 DECIDABLE = frozenset({_CALL, Kind.NAMESPACED, Kind.ACTION})
@@ -72,16 +72,25 @@ def append(response: Response, event: Event, ctx: Context) -> None:
         return
     size = len(delta)
     if not delta.isascii():
-        size = utf8_bytes(delta) - 2 * (bool(call.deltas) and halves(call.deltas[-1], delta))
-    deltas = call.deltas
-    deltas.append(delta)
-    if len(deltas) > _LOOSE_DELTAS and len(deltas) > len(deltas[0]) >> 8:
-        # A short text costs more than it says. What was joined is joined again only after so many that it costs little.
-        call.deltas = ["".join(deltas)]
+        size = utf8_bytes(delta) - 2 * halves(call.loose[-1] if call.loose else call.joined, delta)
+    joined = call.joined
+    if len(joined) < LONG_TEXT:
+        call.joined = joined + delta
+    elif delta:
+        _append_loose(call, delta)
     response.buffered_bytes += size
     call.delta_bytes += size
     if call.delta_bytes > ctx.bounds.max_argument_bytes:
         settle.pass_bound(response, call, "its arguments are over max_argument_bytes", ctx)
+
+
+def _append_loose(call: Call, delta: str) -> None:
+    """Add to a long text: what was joined is joined again only after so many deltas that it costs little."""
+    if call.loose is None:
+        call.loose = []
+    call.loose.append(delta)
+    if len(call.loose) > len(call.joined) >> 8:
+        call.joined, call.loose = "".join([call.joined, *call.loose]), None
 
 
 def give_arguments(response: Response, event: Event, ctx: Context) -> None:
@@ -126,11 +135,12 @@ def take_final(
     if filled(item.call_id):
         uses = response.finished.get(item.call_id, [])
     else:
-        uses = [] if listed else [c for c in _each(response) if c.index == index and c.final and not c.call_ids]
+        uses = [] if listed else [c for c in _each(response) if c.index == index and c.final and not c.call_id]
     repeated = _repeated(call, uses, item, ctx)
     if repeated is not None:
         if call is not None:
-            call.state, call.absorbed, call.deltas = State.DECIDED, True, []
+            call.state, call.absorbed = State.DECIDED, True
+            call.let_go()
         place = index if call is None else call.index
         if place is not None and not listed and response.latest.get(place) is call:  # the index is closed by what it repeats
             response.latest[place] = repeated
@@ -153,7 +163,7 @@ def take_final(
         return call
     # The id that it is published under and the one that it ends with: where they differ it is in conflict, and neither may
     # come back as another call's (rules 6 and 9).
-    claimed = {call_id for call_id in (*call.call_ids[:1], item.call_id) if call_id in call.call_ids}
+    claimed = {call_id for call_id in (call.call_id, item.call_id) if call_id and call.goes_by(call_id)}
     call.reused = any(call_id in response.finished for call_id in claimed)
     for call_id in claimed:
         response.finished.setdefault(call_id, []).append(call)
@@ -170,7 +180,7 @@ def _repeated(call: Call | None, uses: Sequence[Call], item: Item, ctx: Context)
     """The use of its call_id of which a final piece tells nothing new: it has no content of its own, or the same."""
     if not uses:
         return None
-    if call is not None and call.call_ids and call.call_ids[0] != item.call_id:
+    if call is not None and call.call_id and call.call_id != item.call_id:
         return None  # announced under another call_id: that one needs its decision (rule 1)
     void = filled(item.call_id) and (uses[0].conflict != "" or uses[0].final is None)  # rule 9: the first one
     if void or len(uses) > max(ctx.bounds.max_calls, MANY_ITEMS):
@@ -255,7 +265,7 @@ def _target(response: Response, event: Event, fact: Input, ctx: Context) -> Call
             call = _begin(response, index, State.ABSENT, ctx)
             call.state = TABLE[State.ABSENT][fact].state
     if call is None or call.state not in OPEN_ON_THE_WIRE or call.kind not in DECIDABLE or call.state is State.LIMITED:
-        if call is not None and call.state is State.LIMITED and fact is Input.ARGUMENTS_GIVEN and not call.call_ids:
+        if call is not None and call.state is State.LIMITED and fact is Input.ARGUMENTS_GIVEN and not call.call_id:
             settle.name_limited(response, call, event.call_id)
         ctx.tally.late += 1
         return None
@@ -265,24 +275,24 @@ def _target(response: Response, event: Event, fact: Input, ctx: Context) -> Call
 def _belongs(response: Response, index: int | None, item: Item) -> Call | None:
     """The open item that a `done` belongs to (rule 1)."""
     if index is None:
-        found = [c for c in _each(response) if c.state in OPEN_ON_THE_WIRE and item.call_id in c.call_ids]
+        found = [c for c in _each(response) if c.state in OPEN_ON_THE_WIRE and c.goes_by(item.call_id)]
         return found[-1] if found else None
     latest = response.latest.get(index)
     if latest is None:
         return None
-    if latest.state in OPEN_ON_THE_WIRE and (not item.call_id or item.call_id in latest.call_ids):
+    if latest.state in OPEN_ON_THE_WIRE and (not item.call_id or latest.goes_by(item.call_id)):
         return latest
     others = _open_at(response, index)
-    return next((c for c in reversed(others) if item.call_id in c.call_ids), others[-1] if others else None)
+    return next((c for c in reversed(others) if c.goes_by(item.call_id)), others[-1] if others else None)
 
 
 def _starts_again(call: Call, item: Item, ctx: Context) -> bool:
     """`added_again`: the same call announced again on its open index begins anew (rule 34)."""
-    if "added_again" not in ctx.bounds.tolerate or call.state not in UNFINISHED or item.call_id not in call.call_ids:
+    if "added_again" not in ctx.bounds.tolerate or call.state not in UNFINISHED or not call.goes_by(item.call_id):
         return False
     call.state = State.OPEN
-    call.deltas, call.delta_bytes = [], 0
-    call.arguments = None
+    call.let_go()
+    call.arguments, call.delta_bytes = None, 0
     if "added_again" not in call.tolerated:
         call.tolerated += ("added_again",)
     claim(call, item, ctx.bounds)

@@ -34,7 +34,7 @@ def announced(response: Response, event: Event, ctx: Context) -> bool:
     if not call_id or not name or item.arguments or not call_id.isascii() or not name.isascii():
         return False
     name = ctx.names.of(name)
-    call = Call(_ANNOUNCED, index, _CALL, ctx.offset, response.functions, FUNCTION_CALL, None, name, None, [call_id])
+    call = Call(_ANNOUNCED, index, _CALL, ctx.offset, response.functions, FUNCTION_CALL, None, name, None, call_id)
     response.functions += 1
     response.items.append(call)
     response.latest[index] = call
@@ -72,13 +72,15 @@ def finished(response: Response, event: Event, ctx: Context) -> bool:
     ):
         return False
     call_id, name, arguments = item.call_id, item.name, item.arguments
-    if type(call_id) is not str or call.call_ids != [call_id] or call_id in response.finished or name != call.name:
+    if type(call_id) is not str or call.call_id != call_id or call.other_ids or call_id in response.finished:
         return False
-    if type(arguments) is not str or type(name) is not str or item.namespace is not None or call.namespace is not None:
+    if type(arguments) is not str or type(name) is not str or name != call.name:
         return False
-    if call.type != FUNCTION_CALL or (call.arguments is not None and call.arguments != arguments):
+    if item.namespace is not None or call.namespace is not None or call.type != FUNCTION_CALL:
         return False
-    if call.deltas and "".join(call.deltas) != arguments:
+    if call.arguments is not None and call.arguments != arguments:
+        return False
+    if call.joined and call.streamed() != arguments:
         return False
     ident = "" if item.id is None else item.id
     if item.status != _COMPLETED or item.execution is not None or type(ident) is not str:
@@ -87,7 +89,7 @@ def finished(response: Response, event: Event, ctx: Context) -> bool:
         return False
     item.content = item.role = None
     call.final, call.state = item, _FINISHED
-    call.arguments, call.deltas = None, []
+    call.arguments, call.joined, call.loose = None, "", None
     response.buffered_bytes += len(arguments) + len(name) + len(call_id) + len(ident) + len(_COMPLETED) + len(FUNCTION_CALL)
     response.finished[call_id] = [call]
     return True
@@ -115,7 +117,7 @@ def listed(response: Response, output: list[Item | None] | None) -> bool:
             return False
         if final is None or item.arguments != final.arguments or item.name != final.name or item.namespace != final.namespace:
             return False
-        if item.status != _COMPLETED or final.type != FUNCTION_CALL or len(call.call_ids) != 1:
+        if item.status != _COMPLETED or final.type != FUNCTION_CALL or call.other_ids:
             return False
         if call.state is not _DONE and call.state is not _DECIDED:
             return False

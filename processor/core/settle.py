@@ -7,7 +7,7 @@ import hashlib
 from typing import Any
 
 from processor.core import echo
-from processor.core.agree import content
+from processor.core.agree import add_call_id, content
 from processor.core.candidate import AUTO, Candidate
 from processor.core.events import Item
 from processor.core.limits import Bounds
@@ -54,15 +54,16 @@ def pass_bound(response: Response, call: Call, detail: str, ctx: Context) -> Non
     if move.action is Action.COUNT_LATE:
         return
     call.state = move.state
-    call.deltas, call.arguments, call.final = [], None, None
-    if call.call_ids and is_published(response, call.call_ids[0]):
+    call.arguments = call.final = None
+    call.let_go()
+    if call.call_id and is_published(response, call.call_id):
         call.absorbed = True
         ctx.tally.late += 1
-    for call_id in call.call_ids:
+    for call_id in call.call_ids():
         uses = response.finished.setdefault(call_id, [call])
         if uses[0] is not call and not call.absorbed:
             # Those that are published under it come first: one of them is looked for again and again.
-            uses.insert(1 if call_id == call.call_ids[0] else len(uses), call)
+            uses.insert(1 if call_id == call.call_id else len(uses), call)
     if not call.absorbed:
         ctx.out.append(candidate(response, call, Reason.LIMIT, detail, [], ctx))
 
@@ -76,7 +77,7 @@ def candidate(
     parent, state = call.traceparent, call.tracestate
     if not parent:
         parent, state = trace(ctx) if record is not None and record.headers else (None, None)
-    call_id = call.renamed or (call.call_ids[0] if call.call_ids else "" if call.blank_call_id else None)
+    call_id = call.renamed or call.call_id
     if call_id and len(call_id) > _LONG_CALL_ID:
         ctx.tally.long_call_ids += 1
     salt = ""
@@ -119,8 +120,8 @@ def finish_limited(response: Response, call: Call, item: Item) -> None:
 
 def name_limited(response: Response, call: Call, call_id: Any) -> None:
     """Learn a call_id of a limited call: what else comes under it is late."""
-    if filled(call_id) and call_id not in call.call_ids:
-        call.call_ids.append(call_id)
+    if filled(call_id) and not call.goes_by(call_id):
+        add_call_id(call, call_id)
         response.finished.setdefault(call_id, [call])
 
 
@@ -140,14 +141,14 @@ def trace(ctx: Context) -> tuple[bytes | None, bytes | None]:
 def is_published(response: Response, call_id: str) -> bool:
     """Whether what is finished or limited is decided under an id: where it only contradicted the first one, not (rule 6)."""
     return any(
-        call_id == (use.renamed or use.call_ids[0]) and not use.absorbed and not (use.reused and _is_late(response, use))
+        call_id == (use.renamed or use.call_id) and not use.absorbed and not (use.reused and _is_late(response, use))
         for use in response.finished.get(call_id, ())
     )
 
 
 def _is_late(response: Response, call: Call) -> bool:
     """Whether what came first under the call_id that it is published under has no content of its own (rule 9)."""
-    first = next(iter(response.finished.get(call.call_ids[0], ())), call)
+    first = next(iter(response.finished.get(call.call_id or "", ())), call)
     undecided = first.state is State.DONE
     return first is not call and (first.conflict != "" or first.final is None or (undecided and response.tools_clash))
 

@@ -14,6 +14,7 @@ from processor.core.limits import Bounds
 from processor.core.machine import State
 from processor.core.shared import Shared
 from processor.core.signals import Tally
+from processor.core.text import filled, join
 from processor.core.tool_lists import ToolLists
 from processor.core.vocabulary import Kind
 
@@ -50,11 +51,14 @@ class Call:
     name: Any = None
     arguments: Any = None
     """First non-empty value that a piece before the final one claimed, each."""
-    call_ids: list[str] = field(default_factory=list)
-    """Every non-empty one that was seen, in order: one, unless it is in conflict."""
-    blank_call_id: bool = False
-    """An empty one was seen."""
-    deltas: list[str] = field(default_factory=list)
+    call_id: str | None = None
+    """The first non-empty one that was seen; empty: only that was."""
+    other_ids: list[str] | tuple[()] = ()
+    """Every other one, in order: it is in conflict, or renamed."""
+    joined: str = ""
+    """Its deltas in one, while that is short, and none are loose: an object for each would cost more than it says."""
+    loose: list[str] | None = None
+    """Of a long text those that are not joined yet."""
     delta_bytes: int = 0
     final: Item | None = None
     """The final piece: of `done`, else of the terminal event."""
@@ -73,6 +77,22 @@ class Call:
     tracestate: bytes | None = None
     text: Any = None
     """Derived: of the final piece's arguments, where they are an object and were compared (see `agree.final_content`)."""
+
+    def goes_by(self, call_id: Any) -> bool:
+        """Whether a piece said that this is its call_id."""
+        return filled(call_id) and (call_id == self.call_id or call_id in self.other_ids)
+
+    def call_ids(self) -> list[str]:
+        """All of them but an empty one, in order."""
+        return [self.call_id, *self.other_ids] if self.call_id else []
+
+    def streamed(self) -> str:
+        """All of its deltas as one text; empty once the final piece came."""
+        return self.joined if self.loose is None and self.joined.isascii() else join([self.joined, *(self.loose or ())])
+
+    def let_go(self) -> None:
+        """Forget its deltas."""
+        self.joined, self.loose = "", None
 
 
 @dataclass(slots=True)

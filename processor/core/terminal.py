@@ -10,13 +10,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from processor.core.agree import as_key, as_text, content, differences, final_content
+from processor.core.agree import add_call_id, as_key, as_text, content, differences, final_content
 from processor.core.assemble import DECIDABLE, take_final
 from processor.core.events import Item
 from processor.core.machine import TABLE, UNFINISHED, Action, Input, State
 from processor.core.settle import conclude, is_published
 from processor.core.state import NO_INDEX, Call, Context, Response
-from processor.core.text import filled, join
+from processor.core.text import filled
 from processor.core.vocabulary import Kind, item_kind
 
 FEW_ENTRIES = 4
@@ -56,9 +56,9 @@ def _end_all(response: Response, fact: Input, cut: Sequence[Call | None], ctx: C
     for call in response.items:
         if call.kind not in DECIDABLE:
             continue
-        if call.state in UNFINISHED and call.call_ids:  # rule 3: nothing is decided twice for one call_id
-            call.absorbed = call.call_ids[0] in unfinished or is_published(response, call.call_ids[0])
-            unfinished.add(call.call_ids[0])
+        if call.state in UNFINISHED and call.call_id:  # rule 3: nothing is decided twice for one call_id
+            call.absorbed = call.call_id in unfinished or is_published(response, call.call_id)
+            unfinished.add(call.call_id)
         own = fact if fact is not Input.CUT_OFF or id(call) in cut_off else Input.RELEASED
         conclude(response, call, own, ctx)
 
@@ -77,11 +77,11 @@ def _match(response: Response, entries: list[_Entry], ctx: Context) -> None:
     """Say of every entry whose it is: by call_id, by place, by what it asks for; else its own."""
     # Pieces that nothing named are no call's: they end by themselves (rule 5).
     streamed = [
-        c for c in response.items if c.kind in DECIDABLE and (c.state is not State.EARLY or c.call_ids) and not c.absorbed
+        c for c in response.items if c.kind in DECIDABLE and (c.state is not State.EARLY or c.call_id) and not c.absorbed
     ]
     uses: dict[str, list[Call]] = {}
     for call in streamed:
-        for call_id in call.call_ids:
+        for call_id in call.call_ids():
             uses.setdefault(call_id, []).append(call)
     listed: dict[str, list[_Entry]] = {}
     for entry in entries:
@@ -195,7 +195,7 @@ def _match_requests(response: Response, calls: list[Call], entries: list[_Entry]
     """A call listed with its name and arguments under another call_id, or that had none: one decision (rule 4)."""
     asked: dict[tuple[Any, Any], list[_Entry]] | None = None
     for call in calls:
-        if call.kind is not Kind.CALL or (call.final is None and not call.arguments and not call.deltas):
+        if call.kind is not Kind.CALL or (call.final is None and not call.arguments and not call.joined):
             continue
         if asked is None:  # thousands of entries must not be held against each call
             asked = _by_request(entries, ctx)
@@ -203,10 +203,10 @@ def _match_requests(response: Response, calls: list[Call], entries: list[_Entry]
         if entry is None:
             continue
         undecided = call.state is State.DONE or call.state in UNFINISHED
-        if undecided and call.call_ids:  # else the entry names it
+        if undecided and call.call_id:  # else the entry names it
             if "call_id_renamed" in ctx.bounds.tolerate and entry.item.call_id not in response.finished:
                 call.renamed = entry.item.call_id
-                call.call_ids.append(entry.item.call_id)
+                add_call_id(call, entry.item.call_id)
                 call.tolerated += ("call_id_renamed",)
                 if call.state is State.DONE:  # its new id is used up; one without a final piece gets that with the entry
                     response.finished[entry.item.call_id] = [call]
@@ -230,7 +230,7 @@ def _asking(call: Call, asked: dict[tuple[Any, Any], list[_Entry]], ctx: Context
     final = call.final
     own: Any = final_content(call, final, ctx.bounds)[3] if final is not None else None
     if final is None:
-        own = call.arguments if call.arguments is not None else join(call.deltas)
+        own = call.arguments if call.arguments is not None else call.streamed()
     found = []
     for name in (call.name, final.name if final else None) if own else ():
         alike = asked.get((as_key(name), as_key(own)), [])
