@@ -60,8 +60,8 @@ def announce(response: Response, event: Event, ctx: Context) -> None:
 
 def append(response: Response, event: Event, ctx: Context) -> None:
     """`response.function_call_arguments.delta`."""
-    index = event.output_index
-    call = response.latest.get(index) if type(index) is int else None
+    index, items = event.output_index, response.items
+    call = items[index] if response.latest is None and type(index) is int and 0 <= index < len(items) else None
     if call is None or call.state not in UNFINISHED or call.kind is not _CALL:
         call = _target(response, event, Input.APPENDED, ctx)
         if call is None:
@@ -142,8 +142,8 @@ def take_final(
             call.state, call.absorbed = State.DECIDED, True
             call.let_go()
         place = index if call is None else call.index
-        if place is not None and not listed and response.latest.get(place) is call:  # the index is closed by what it repeats
-            response.latest[place] = repeated
+        if place is not None and not listed and response.at(place) is call:  # the index is closed by what it repeats
+            response.put(place, repeated)
             response.highest_index = max(response.highest_index, place)
         return None
     over = False
@@ -200,10 +200,9 @@ def _index(event: Event) -> int | None:
 
 def _begin(response: Response, index: int | None, state: State, ctx: Context) -> Call:
     call = Call(state=state, index=index, kind=_CALL, first=ctx.offset)
-    response.items.append(call)
+    response.append(call)
     response.buffered_bytes += ITEM_BYTES
     if index is not None:
-        response.latest[index] = call
         if response.clashed is not None and index in response.clashed:
             response.clashed[index].append(call)
         response.highest_index = max(response.highest_index, index)
@@ -231,7 +230,7 @@ def _check_calls(response: Response, call: Call, ctx: Context, *, over: bool) ->
 def _open_at(response: Response, index: int) -> list[Call]:
     """Open items of an index, the latest last: more than one only where two were announced."""
     if response.clashed is None or index not in response.clashed:
-        latest = response.latest.get(index)
+        latest = response.at(index)
         return [latest] if latest is not None and latest.state in OPEN_ON_THE_WIRE else []
     # What is over leaves the list, or items that come and go beside an open one would all be looked at again each time.
     found = response.clashed[index] = [c for c in response.clashed[index] if c.state in OPEN_ON_THE_WIRE]
@@ -241,7 +240,7 @@ def _open_at(response: Response, index: int) -> list[Call]:
 
 def _latest(response: Response, index: int | None) -> Call | None:
     """The latest open item of an index, else the latest of all that were there."""
-    latest = None if index is None else response.latest.get(index)
+    latest = response.at(index)
     if index is None or latest is None or latest.state in OPEN_ON_THE_WIRE:
         return latest
     return next(reversed(_open_at(response, index)), latest)
@@ -277,7 +276,7 @@ def _belongs(response: Response, index: int | None, item: Item) -> Call | None:
     if index is None:
         found = [c for c in _each(response) if c.state in OPEN_ON_THE_WIRE and c.goes_by(item.call_id)]
         return found[-1] if found else None
-    latest = response.latest.get(index)
+    latest = response.at(index)
     if latest is None:
         return None
     if latest.state in OPEN_ON_THE_WIRE and (not item.call_id or latest.goes_by(item.call_id)):

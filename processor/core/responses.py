@@ -285,7 +285,7 @@ def _start_again(response: Response) -> None:
         call.state = State.DECIDED  # nothing that comes now belongs to it
     kept = {id(call) for call in decided}
     response.items = decided
-    response.latest, response.clashed = {}, None
+    response.latest, response.clashed = {} if decided else None, None  # what is kept is at no index
     response.highest_index = NO_INDEX
     response.functions = sum(call.kind is Kind.CALL for call in decided)
     response.finished = {

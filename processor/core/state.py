@@ -108,8 +108,8 @@ class Response:
     model: str | None = None
     items: list[Call] = field(default_factory=list)
     """In order of first appearance."""
-    latest: dict[int, Call] = field(default_factory=dict)
-    """By output index."""
+    latest: dict[int, Call] | None = None
+    """By output index; None: the place among the items is the index of each (nearly always, and a dictionary is 232 bytes)."""
     clashed: dict[int, list[Call]] | None = None
     """What may be open at each output index where an item was announced beside an open one; None: nearly always, at none."""
     finished: dict[str, list[Call]] = field(default_factory=dict)
@@ -147,6 +147,26 @@ class Response:
     """Its id changed on the way, and that is tolerated."""
     released: int = 0
     """Calls handed to the gate before the end of the response."""
+
+    def at(self, index: int | None) -> Call | None:
+        """The latest item of an output index."""
+        if self.latest is not None:
+            return None if index is None else self.latest.get(index)
+        return self.items[index] if index is not None and 0 <= index < len(self.items) else None
+
+    def append(self, call: Call) -> None:
+        """Add an item, the latest of its output index if it has one."""
+        in_order = self.latest is None and call.index == len(self.items)
+        self.items.append(call)
+        if not in_order:
+            self.put(call.index, call)
+
+    def put(self, index: int | None, call: Call) -> None:
+        """Say that an item is the latest of an output index."""
+        if self.latest is None:
+            self.latest = {each.index: each for each in self.items if each.index is not None}
+        if index is not None:
+            self.latest[index] = call
 
 
 @dataclass(slots=True)

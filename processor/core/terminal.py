@@ -258,7 +258,7 @@ def _latest(response: Response) -> Call | None:
     """The item with the highest output index that was streamed; where no event had one, the order tells which was the last."""
     if response.highest_index == NO_INDEX and response.items:
         return response.items[-1]
-    return response.latest.get(response.highest_index)
+    return response.at(response.highest_index)
 
 
 def _last_listed(output: list[Item | None] | None, entries: list[_Entry], ctx: Context) -> list[Call | None]:
