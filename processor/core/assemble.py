@@ -166,7 +166,7 @@ def take_final(
     claimed = {call_id for call_id in (call.call_id, item.call_id) if call_id and call.goes_by(call_id)}
     call.reused = any(call_id in response.finished for call_id in claimed)
     for call_id in claimed:
-        response.finished.setdefault(call_id, []).append(call)
+        response.use(call_id, call)
     return call
 
 

@@ -23,9 +23,11 @@ def repeated(response: Response, event: Event, tally: Tally) -> bool:
     if number > highest:
         tally.gaps += 0 <= highest < number - 1
         if number != response.next_number:
+            run = (number, len(response.prints))
             if response.runs is None:
-                response.runs = [(0, 0)]
-            response.runs.append((number, len(response.prints)))
+                response.runs = [(0, 0), run]  # exactly so long: one that grows makes room for eight
+            else:
+                response.runs.append(run)
         response.prints.append(print_of(event))
         response.buffered_bytes += ITEM_BYTES
         response.next_number = number + 1

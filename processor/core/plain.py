@@ -96,7 +96,7 @@ def finished(response: Response, event: Event, ctx: Context) -> bool:
     call.final, call.state = item, _FINISHED
     call.arguments, call.joined, call.loose = None, "", None
     response.buffered_bytes += len(arguments) + len(name) + len(call_id) + len(ident) + len(_COMPLETED) + len(FUNCTION_CALL)
-    response.finished[call_id] = [call]
+    response.use(call_id, call)
     return True
 
 

@@ -10,7 +10,7 @@ from processor.core import assemble, echo, numbers, plain
 from processor.core.event_types import CREATED, DECIDING_TYPES, EVENT_TYPES
 from processor.core.events import Event, Named, Request, ResponseBody, WholeResponse
 from processor.core.machine import Input, State
-from processor.core.state import EVENT_BYTES, NO_INDEX, Context, Known, Response, Stream
+from processor.core.state import EVENT_BYTES, NO_INDEX, NOTHING, Context, Known, Response, Stream
 from processor.core.streams import Streams
 from processor.core.terminal import end, end_unlisted
 from processor.core.vocabulary import Kind, event_label
@@ -106,7 +106,7 @@ class Responses:
             known.act = ctx.watermark
             numbers.passed(known.open, event, ctx)
         elif stream.closed:  # it renews what is known, and is not counted as late
-            self.streams.touch_closed(stream, next(reversed(stream.closed.values())), ctx, terminal=False)
+            self.streams.touch_closed(stream, stream.latest_closed(), ctx, terminal=False)
 
     def _created(self, stream: Stream, event: Event, ctx: Context) -> None:
         """Rules 11 and 13."""
@@ -290,4 +290,4 @@ def _start_again(response: Response) -> None:
     response.functions = sum(call.kind is Kind.CALL for call in decided)
     response.finished = {
         ident: left for ident, uses in response.finished.items() if (left := [use for use in uses if id(use) in kept])
-    }
+    } or NOTHING

@@ -60,8 +60,10 @@ def pass_bound(response: Response, call: Call, detail: str, ctx: Context) -> Non
         call.absorbed = True
         ctx.tally.late += 1
     for call_id in call.call_ids():
-        uses = response.finished.setdefault(call_id, [call])
-        if uses[0] is not call and not call.absorbed:
+        uses = response.finished.get(call_id)
+        if uses is None:
+            response.use(call_id, call)
+        elif uses[0] is not call and not call.absorbed:
             # Those that are published under it come first: one of them is looked for again and again.
             uses.insert(1 if call_id == call.call_id else len(uses), call)
     if not call.absorbed:
@@ -122,7 +124,8 @@ def name_limited(response: Response, call: Call, call_id: Any) -> None:
     """Learn a call_id of a limited call: what else comes under it is late."""
     if filled(call_id) and not call.goes_by(call_id):
         add_call_id(call, call_id)
-        response.finished.setdefault(call_id, [call])
+        if call_id not in response.finished:
+            response.use(call_id, call)
 
 
 def trace(ctx: Context) -> tuple[bytes | None, bytes | None]:

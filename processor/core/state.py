@@ -6,6 +6,7 @@ Struct, and an event assigns to ten. All of it is a function of the partition's 
 
 from array import array
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from processor.core.candidate import Candidate
@@ -20,6 +21,9 @@ from processor.core.vocabulary import Kind
 
 NO_INDEX = -(1 << 64)
 """Output index below any that a stream has."""
+
+NOTHING: MappingProxyType[Any, Any] = MappingProxyType({})
+"""Stands for a dictionary that nothing is in yet: a hundred thousand empty ones are 6 MB."""
 
 NO_RECORD = -1
 """Offset that no record has."""
@@ -112,7 +116,7 @@ class Response:
     """By output index; None: the place among the items is the index of each (nearly always, and a dictionary is 232 bytes)."""
     clashed: dict[int, list[Call]] | None = None
     """What may be open at each output index where an item was announced beside an open one; None: nearly always, at none."""
-    finished: dict[str, list[Call]] = field(default_factory=dict)
+    finished: dict[str, list[Call]] | MappingProxyType[str, list[Call]] = field(default_factory=lambda: NOTHING)
     """Uses of a call_id that count as its content (rules 8 and 9), the first one first."""
     functions: int = 0
     """Function calls seen."""
@@ -147,6 +151,15 @@ class Response:
     """Its id changed on the way, and that is tolerated."""
     released: int = 0
     """Calls handed to the gate before the end of the response."""
+
+    def use(self, call_id: str, call: Call) -> None:
+        """Add a use of a call_id, the last one."""
+        if call_id in self.finished:
+            self.finished[call_id].append(call)
+            return
+        if not isinstance(self.finished, dict):
+            self.finished = {}
+        self.finished[call_id] = [call]
 
     def at(self, index: int | None) -> Call | None:
         """The latest item of an output index."""
@@ -230,7 +243,7 @@ class Stream:
     last: int
     """Watermark at its last record: keys silent longest go first when there are too many."""
     open: Known | None = None
-    closed: dict[str | int, Known] = field(default_factory=dict)
+    closed: dict[str | int, Known] | MappingProxyType[str | int, Known] = field(default_factory=lambda: NOTHING)
     """The one with the latest record last: events without an id are its."""
     request: Known | None = None
     nameless: int = 0
@@ -247,6 +260,10 @@ class Stream:
     """How many these are."""
     begun: bool = False
     """A response began under it: what comes from here on is no rest of one before (only a rebuild asks)."""
+
+    def latest_closed(self) -> Known:
+        """The closed one with the latest record; there must be one."""
+        return self.closed[next(reversed(self.closed))]
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from operator import attrgetter, itemgetter
 from processor.core import echo
 from processor.core.limits import MAX_HEADS, Bounds
 from processor.core.machine import UNFINISHED, Input
-from processor.core.state import NO_RECORD, Context, Known, Pending, Response, Stream
+from processor.core.state import NO_RECORD, NOTHING, Context, Known, Pending, Response, Stream
 from processor.core.terminal import end_unlisted
 from processor.core.text import key_text
 from processor.core.timetable import Timetable, everything
@@ -199,14 +199,15 @@ class Streams:
         if not stream.closed:
             return False
         ctx.tally.late += 1
-        self.touch_closed(stream, next(reversed(stream.closed.values())), ctx, terminal=terminal)
+        self.touch_closed(stream, stream.latest_closed(), ctx, terminal=terminal)
         return True
 
     def touch_closed(self, stream: Stream, known: Known, ctx: Context, *, terminal: bool) -> None:
         """Any record of a known response renews its time (rule 13); it is the latest now."""
         known.act, known.terminal = ctx.watermark, terminal
-        stream.closed.pop(known.ident, None)  # its aliases stay where they are: there may be thousands, and one is enough
-        stream.closed[known.ident] = known
+        closed = _closed(stream)
+        closed.pop(known.ident, None)  # its aliases stay where they are: there may be thousands, and one is enough
+        closed[known.ident] = known
         self.timetable.sooner(stream, known)
         if known.serial < stream.count and stream.live > 1:
             self.hold(stream, known)
@@ -216,7 +217,7 @@ class Streams:
         known.open, known.terminal = None, terminal
         stream.open = None
         for ident in (*known.aliases, known.ident):
-            stream.closed[ident] = known
+            _closed(stream)[ident] = known
         if not known.gone:
             self.timetable.sooner(stream, known)
 
@@ -224,7 +225,9 @@ class Streams:
         """Forget what was known: it holds W no longer."""
         for ident in (*known.aliases, known.ident):
             if stream.closed.get(ident) is known:
-                del stream.closed[ident]
+                del _closed(stream)[ident]
+        if not stream.closed:
+            stream.closed = NOTHING
         if stream.open is known:
             stream.open = known.open = None
         if stream.request is known:
@@ -259,3 +262,10 @@ class Streams:
                 found["open_calls"] += sum(call.state in UNFINISHED for call in response.items)
                 found["buffered_bytes"] += response.buffered_bytes
         return found
+
+
+def _closed(stream: Stream) -> dict[str | int, Known]:
+    """The dictionary of what is closed, to be changed."""
+    if not isinstance(stream.closed, dict):
+        stream.closed = {}
+    return stream.closed

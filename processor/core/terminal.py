@@ -209,7 +209,7 @@ def _match_requests(response: Response, calls: list[Call], entries: list[_Entry]
                 add_call_id(call, entry.item.call_id)
                 call.tolerated += ("call_id_renamed",)
                 if call.state is State.DONE:  # its new id is used up; one without a final piece gets that with the entry
-                    response.finished[entry.item.call_id] = [call]
+                    response.use(entry.item.call_id, call)
             else:
                 call.conflict = call.conflict or "call_id differs: the terminal event lists it under another one"
         _list(response, call, entry, ctx)
