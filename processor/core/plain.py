@@ -7,6 +7,7 @@ is counted by `python -m benchmarks.instructions`.
 
 from processor.core.events import Event, Item
 from processor.core.machine import TABLE, Input, State
+from processor.core.nothing import NOTHING
 from processor.core.state import ITEM_BYTES, Call, Context, Response
 from processor.core.vocabulary import COUNTED_ITEM_TYPES, FUNCTION_CALL, Kind
 
@@ -96,7 +97,10 @@ def finished(response: Response, event: Event, ctx: Context) -> bool:
     call.final, call.state = item, _FINISHED
     call.arguments, call.joined, call.loose = None, "", None
     response.buffered_bytes += len(arguments) + len(name) + len(call_id) + len(ident) + len(_COMPLETED) + len(FUNCTION_CALL)
-    response.use(call_id, call)
+    if response.finished is NOTHING:
+        response.finished = {call_id: [call]}
+    else:
+        response.finished[call_id] = [call]
     return True
 
 

@@ -10,7 +10,8 @@ from processor.core import assemble, echo, numbers, plain
 from processor.core.event_types import CREATED, DECIDING_TYPES, EVENT_TYPES
 from processor.core.events import Event, Named, Request, ResponseBody, WholeResponse
 from processor.core.machine import Input, State
-from processor.core.state import EVENT_BYTES, NO_INDEX, NOTHING, Context, Known, Response, Stream
+from processor.core.nothing import NOTHING
+from processor.core.state import EVENT_BYTES, NO_INDEX, Context, Known, Response, Stream
 from processor.core.streams import Streams
 from processor.core.terminal import end, end_unlisted
 from processor.core.vocabulary import Kind, event_label

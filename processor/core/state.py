@@ -6,13 +6,13 @@ Struct, and an event assigns to ten. All of it is a function of the partition's 
 
 from array import array
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from processor.core.candidate import Candidate
 from processor.core.events import Item
 from processor.core.limits import Bounds
 from processor.core.machine import State
+from processor.core.nothing import NOTHING
 from processor.core.shared import Shared
 from processor.core.signals import Tally
 from processor.core.text import filled, join
@@ -21,9 +21,6 @@ from processor.core.vocabulary import Kind
 
 NO_INDEX = -(1 << 64)
 """Output index below any that a stream has."""
-
-NOTHING: MappingProxyType[Any, Any] = MappingProxyType({})
-"""Stands for a dictionary that nothing is in yet: a hundred thousand empty ones are 6 MB."""
 
 NO_RECORD = -1
 """Offset that no record has."""
@@ -116,7 +113,7 @@ class Response:
     """By output index; None: the place among the items is the index of each (nearly always, and a dictionary is 232 bytes)."""
     clashed: dict[int, list[Call]] | None = None
     """What may be open at each output index where an item was announced beside an open one; None: nearly always, at none."""
-    finished: dict[str, list[Call]] | MappingProxyType[str, list[Call]] = field(default_factory=lambda: NOTHING)
+    finished: dict[str, list[Call]] = NOTHING
     """Uses of a call_id that count as its content (rules 8 and 9), the first one first."""
     functions: int = 0
     """Function calls seen."""
@@ -157,7 +154,7 @@ class Response:
         if call_id in self.finished:
             self.finished[call_id].append(call)
             return
-        if not isinstance(self.finished, dict):
+        if self.finished is NOTHING:
             self.finished = {}
         self.finished[call_id] = [call]
 
@@ -243,7 +240,7 @@ class Stream:
     last: int
     """Watermark at its last record: keys silent longest go first when there are too many."""
     open: Known | None = None
-    closed: dict[str | int, Known] | MappingProxyType[str | int, Known] = field(default_factory=lambda: NOTHING)
+    closed: dict[str | int, Known] = NOTHING
     """The one with the latest record last: events without an id are its."""
     request: Known | None = None
     nameless: int = 0

@@ -12,7 +12,8 @@ from operator import attrgetter, itemgetter
 from processor.core import echo
 from processor.core.limits import MAX_HEADS, Bounds
 from processor.core.machine import UNFINISHED, Input
-from processor.core.state import NO_RECORD, NOTHING, Context, Known, Pending, Response, Stream
+from processor.core.nothing import NOTHING
+from processor.core.state import NO_RECORD, Context, Known, Pending, Response, Stream
 from processor.core.terminal import end_unlisted
 from processor.core.text import key_text
 from processor.core.timetable import Timetable, everything
@@ -266,6 +267,6 @@ class Streams:
 
 def _closed(stream: Stream) -> dict[str | int, Known]:
     """The dictionary of what is closed, to be changed."""
-    if not isinstance(stream.closed, dict):
+    if stream.closed is NOTHING:
         stream.closed = {}
     return stream.closed

@@ -1,10 +1,11 @@
-"""When something falls due, and what is needed longest ago: two heaps over all that a partition knows.
+"""When something falls due, and what is needed longest ago: two queues over all that a partition knows.
 
 Owns derived data only: everything here can be made anew from the streams. An entry may be late or gone, and is put right when
 it comes to the top, so that an event costs no heap operation at all.
 """
 
 import heapq
+from collections import deque
 from collections.abc import Iterable
 
 from processor.core.limits import Bounds
@@ -20,7 +21,11 @@ class Timetable:
         """Start empty, under these settings."""
         self.bounds = bounds
         self._due: list[tuple[int, int, Stream, Known]] = []
-        self._first: list[tuple[int, int, Known]] = []
+        """A heap, by deadline and by when they came."""
+        self._first: deque[Known] = deque()
+        """In order of the offset from which they hold W: nearly always what came later holds it from a later one."""
+        self._earlier: list[tuple[int, int, Known]] = []
+        """The others: a heap, likewise."""
         self._count = 0
         self._live = 0
         self.soonest = _NEVER
@@ -33,9 +38,12 @@ class Timetable:
 
     def pin(self, known: Known) -> None:
         """Hold W for something that has no deadline of its own."""
-        self._count += 1
         self._live += 1
-        heapq.heappush(self._first, (known.held, self._count, known))
+        if not self._first or self._first[-1].held <= known.held:
+            self._first.append(known)
+        else:
+            self._count += 1
+            heapq.heappush(self._earlier, (known.held, self._count, known))
 
     def sooner(self, stream: Stream, known: Known) -> None:
         """Tell that it may fall due sooner than before: it was closed, or its last record is a terminal event now."""
@@ -48,11 +56,13 @@ class Timetable:
         known.gone = True
         self._live -= 1
         if len(self._due) > 2 * self._live + 64:  # streams that were evicted are not due for long
-            self._due = [entry for entry in self._due if not entry[3].gone and entry[0] == entry[3].due]
+            self._due = [entry for entry in self._due if not entry[-1].gone and entry[0] == entry[-1].due]
             heapq.heapify(self._due)
-        if len(self._first) > 2 * self._live + 64:  # one silent stream must not keep all that came and went after it
-            self._first = [entry for entry in self._first if not entry[2].gone]
-            heapq.heapify(self._first)
+        # One silent stream must not keep all that came and went after it.
+        if len(self._first) + len(self._earlier) > 2 * self._live + 64:
+            self._first = deque(known for known in self._first if not known.gone)
+            self._earlier = [entry for entry in self._earlier if not entry[-1].gone]
+            heapq.heapify(self._earlier)
 
     def next_due(self) -> int | None:
         """Watermark at which something falls due next; None: nothing is known."""
@@ -73,7 +83,7 @@ class Timetable:
         """Take out what has fallen due, oldest first offset first."""
         found: list[tuple[Stream, Known]] = []
         while (deadline := self.next_due()) is not None and deadline <= watermark:
-            _, _, stream, known = heapq.heappop(self._due)
+            *_, stream, known = heapq.heappop(self._due)
             known.due = 0
             found.append((stream, known))
         self.soonest = self._due[0][0] if self._due else _NEVER
@@ -86,10 +96,14 @@ class Timetable:
 
     def oldest(self) -> Known | None:
         """What holds W: the smallest first offset."""
-        first = self._first
-        while first and first[0][2].gone:
-            heapq.heappop(first)
-        return first[0][2] if first else None
+        first, earlier = self._first, self._earlier
+        while first and first[0].gone:
+            first.popleft()
+        while earlier and earlier[0][-1].gone:
+            heapq.heappop(earlier)
+        if earlier and (not first or earlier[0][0] < first[0].held):
+            return earlier[0][-1]
+        return first[0] if first else None
 
     def reset(self, bounds: Bounds, streams: Iterable[Stream]) -> None:
         """Make all deadlines anew under other settings."""
