@@ -27,7 +27,7 @@ def read_parts(responses: Responses, record: Record, decoded: Event | list[Part]
     key = key_of(record, decoded, ctx)
     if key is None and needs_stream(decoded):
         return _NO_STREAM
-    stream = Stream(None, ctx.watermark) if key is None else responses.streams.touch(key, ctx)
+    stream = Stream(None, ctx.watermark, ctx.offset) if key is None else responses.streams.touch(key, ctx)
     for part in (decoded,) if isinstance(decoded, Event) else decoded:
         match part:
             case Event():

@@ -182,8 +182,7 @@ class Partition:
             decoded = decode(record.value, lists)
             unreadable = None
             if type(decoded) is Event and key is not None and (stream := by_key.get(key)) is not None and not streams.crowded:
-                by_key.move_to_end(key)
-                stream.last = watermark
+                stream.last, stream.at = watermark, context.offset
                 read(stream, decoded, context)
             elif isinstance(decoded, Unreadable):
                 unreadable = decoded

@@ -238,7 +238,9 @@ class Stream:
     key: bytes | None
     """None: a record without one, kept by nobody."""
     last: int
-    """Watermark at its last record: keys silent longest go first when there are too many."""
+    """Watermark at its last record."""
+    at: int
+    """Offset of its last record: keys silent longest go first when there are too many."""
     open: Known | None = None
     closed: dict[str | int, Known] = NOTHING
     """The one with the latest record last: events without an id are its."""

@@ -79,8 +79,7 @@ class Unread:
             self._bytes += size
         else:
             return False
-        stream.last = ctx.watermark
-        streams.by_key.move_to_end(key)
+        stream.last, stream.at = ctx.watermark, ctx.offset
         if self._bytes > UNREAD_BYTES:
             self.read(next(reversed(self._kept)), ctx)  # the others are nearer to their end
         return True

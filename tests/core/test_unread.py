@@ -48,7 +48,7 @@ def state(partition: Partition) -> Any:
     for stream in streams.by_key.values():
         for each in everything(stream):
             each.due = 0  # an entry of the timetable may be late
-    known = [(stream.key, stream) for stream in streams.by_key.values()]
+    known = sorted(((stream.key, stream) for stream in streams.by_key.values()), key=lambda each: each[1].at)
     headless = [(offset, stream.key, epoch) for offset, stream, epoch in streams.headless]
     return known, headless, context.watermark, context.bounds, partition.counts()
 
