@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from processor.core.arguments import compact
+from processor.core.call import Call
 from processor.core.events import Item
 from processor.core.limits import Bounds
-from processor.core.state import Call
 from processor.core.text import utf8_bytes
 from processor.core.vocabulary import Kind
 
@@ -66,7 +66,9 @@ def claim_final(call: Call, item: Item, bounds: Bounds) -> int:
     What was only needed for that is let go.
     """
     item.content = None
-    call.final, call.text = item, None
+    call.final = item
+    if call.rare.text is not None:
+        call.note(text=None)
     _claim_names(call, item, "the final piece", blank=None)
     _claim_call_id(call, item.call_id)
     if call.kind is Kind.CALL:
@@ -126,9 +128,9 @@ def content(item: Item, bounds: Bounds) -> tuple[Any, Any, Any, Any]:
 def final_content(call: Call, final: Item, bounds: Bounds) -> tuple[Any, Any, Any, Any]:
     """The same of a call's final piece: an object is made a text once, however often it is compared."""
     if isinstance(final.arguments, dict) and "arguments_object" in bounds.tolerate:
-        if call.text is None:
-            call.text = as_text(final.arguments, bounds)
-        return final.type, final.namespace, final.name, call.text
+        if call.rare.text is None:
+            call.note(text=as_text(final.arguments, bounds))
+        return final.type, final.namespace, final.name, call.rare.text
     return content(final, bounds)
 
 
@@ -181,11 +183,10 @@ def add_call_id(call: Call, call_id: str) -> None:
     if not call.call_id:
         call.call_id = call_id
         return
-    others = call.other_ids
-    if isinstance(others, tuple):
-        others = call.other_ids = []
-    elif len(others) == FEW_CALL_IDS:
-        others = call.other_ids = CallIds(others)
+    others = call.rare.other_ids
+    if isinstance(others, tuple) or len(others) == FEW_CALL_IDS:
+        others = CallIds(others) if others else []
+        call.note(other_ids=others)
     others.append(call_id)
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from processor.core import plain, settle
 from processor.core.agree import claim, claim_final, content, final_content
+from processor.core.call import Call
 from processor.core.events import Event, Item
 from processor.core.machine import OPEN_ON_THE_WIRE, TABLE, UNFINISHED, Action, Input, State
-from processor.core.state import ITEM_BYTES, Call, Context, Response
+from processor.core.state import ITEM_BYTES, Context, Response
 from processor.core.text import filled, halves, utf8_bytes
 from processor.core.vocabulary import Kind, item_kind, item_label
 
@@ -157,7 +158,7 @@ def take_final(
     if call.kind not in DECIDABLE:
         return call
     response.buffered_bytes += claim_final(call, item, ctx.bounds)
-    call.traceparent, call.tracestate = settle.trace(ctx)
+    settle.keep_trace(call, ctx)
     _check_calls(response, call, ctx, over=over)
     if over:
         return call
@@ -292,7 +293,7 @@ def _starts_again(call: Call, item: Item, ctx: Context) -> bool:
     call.state = State.OPEN
     call.let_go()
     call.arguments, call.delta_bytes = None, 0
-    if "added_again" not in call.tolerated:
-        call.tolerated += ("added_again",)
+    if "added_again" not in call.rare.tolerated:
+        call.note(tolerated=(*call.rare.tolerated, "added_again"))
     claim(call, item, ctx.bounds)
     return True

@@ -2,10 +2,11 @@
 
 from processor.core import settle
 from processor.core.agree import claim_final, content
+from processor.core.call import Call
 from processor.core.events import Item, Journal
 from processor.core.machine import Input, State
 from processor.core.reasons import Reason
-from processor.core.state import Call, Context, Response
+from processor.core.state import Context, Response
 from processor.core.text import filled
 from processor.core.vocabulary import FUNCTION_CALL_OUTPUT, Kind, item_label, journal_kind
 

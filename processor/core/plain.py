@@ -5,10 +5,11 @@ was; whatever is doubtful goes there. `tests/core/test_plain.py` holds the two w
 is counted by `python -m benchmarks.instructions`.
 """
 
+from processor.core.call import Call
 from processor.core.events import Event, Item
 from processor.core.machine import TABLE, Input, State
 from processor.core.nothing import NOTHING
-from processor.core.state import ITEM_BYTES, Call, Context, Response
+from processor.core.state import ITEM_BYTES, Context, Response
 from processor.core.vocabulary import COUNTED_ITEM_TYPES, FUNCTION_CALL, Kind
 
 # Looked up once: Python 3.11 does not specialise the look-up of an enum member.
@@ -78,7 +79,7 @@ def finished(response: Response, event: Event, ctx: Context) -> bool:
     ):
         return False
     call_id, name, arguments = item.call_id, item.name, item.arguments
-    if type(call_id) is not str or call.call_id != call_id or call.other_ids or call_id in response.finished:
+    if type(call_id) is not str or call.call_id != call_id or call.rare.other_ids or call_id in response.finished:
         return False
     if type(arguments) is not str or type(name) is not str or name != call.name:
         return False
@@ -126,7 +127,7 @@ def listed(response: Response, output: list[Item | None] | None) -> bool:
             return False
         if final is None or item.arguments != final.arguments or item.name != final.name or item.namespace != final.namespace:
             return False
-        if item.status != _COMPLETED or final.type != FUNCTION_CALL or call.other_ids:
+        if item.status != _COMPLETED or final.type != FUNCTION_CALL or call.rare.other_ids:
             return False
         if call.state is not _DONE and call.state is not _DECIDED:
             return False

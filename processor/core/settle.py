@@ -8,12 +8,13 @@ from typing import Any
 
 from processor.core import echo
 from processor.core.agree import add_call_id, content
+from processor.core.call import Call
 from processor.core.candidate import AUTO, Candidate
 from processor.core.events import Item
 from processor.core.limits import Bounds
 from processor.core.machine import TABLE, Action, Input, State
 from processor.core.reasons import Reason
-from processor.core.state import Call, Context, Response
+from processor.core.state import Context, Response
 from processor.core.text import filled
 from processor.core.vocabulary import FUNCTION_CALL, Kind, item_kind
 
@@ -31,7 +32,7 @@ def conclude(response: Response, call: Call, fact: Input, ctx: Context) -> None:
         call.conflict = call.conflict or "its response echoed two different lists of tools"
     if call.absorbed or call.kind is Kind.COUNTED or call.kind is Kind.OUTPUT or (call.reused and _is_late(response, call)):
         return
-    tolerated = list(call.tolerated)
+    tolerated = list(call.rare.tolerated)
     if move.action is Action.JUDGE:
         response.released += 1
     if move.reason is not None or not _is_plain(call):
@@ -76,10 +77,10 @@ def candidate(
     """What the gate gets: the evidence, and assembly's part of the verdict."""
     final, record = call.final, ctx.record
     choices = echo.choices(response)
-    parent, state = call.traceparent, call.tracestate
+    parent, state = call.rare.traceparent, call.rare.tracestate
     if not parent:
         parent, state = trace(ctx) if record is not None and record.headers else (None, None)
-    call_id = call.renamed or call.call_id
+    call_id = call.rare.renamed or call.call_id
     if call_id and len(call_id) > _LONG_CALL_ID:
         ctx.tally.long_call_ids += 1
     salt = ""
@@ -128,6 +129,13 @@ def name_limited(response: Response, call: Call, call_id: Any) -> None:
             response.use(call_id, call)
 
 
+def keep_trace(call: Call, ctx: Context) -> None:
+    """Keep the trace of the record at hand for the call that it finishes."""
+    parent, state = trace(ctx)
+    if (parent, state) != (call.rare.traceparent, call.rare.tracestate):
+        call.note(traceparent=parent, tracestate=state)
+
+
 def trace(ctx: Context) -> tuple[bytes | None, bytes | None]:
     """`traceparent` and `tracestate` of the record at hand."""
     if ctx.record is None or not ctx.record.headers:
@@ -144,7 +152,7 @@ def trace(ctx: Context) -> tuple[bytes | None, bytes | None]:
 def is_published(response: Response, call_id: str) -> bool:
     """Whether what is finished or limited is decided under an id: where it only contradicted the first one, not (rule 6)."""
     return any(
-        call_id == (use.renamed or use.call_id) and not use.absorbed and not (use.reused and _is_late(response, use))
+        call_id == (use.rare.renamed or use.call_id) and not use.absorbed and not (use.reused and _is_late(response, use))
         for use in response.finished.get(call_id, ())
     )
 
@@ -163,7 +171,7 @@ def _is_plain(call: Call) -> bool:
         final is not None
         and final.type == FUNCTION_CALL
         and final.status == "completed"
-        and call.listed_status is None
+        and call.rare.listed_status is None
         and not call.conflict
         and not call.reused
         and filled(final.call_id)
@@ -203,7 +211,7 @@ def _status(call: Call, ending: Reason | None, bounds: Bounds, tolerated: list[s
         return Reason.STATUS, "it was not finished when its response ended"
     if final.status is not None and final.status != "completed":
         return Reason.STATUS, "the final piece has another status than completed"
-    if call.listed_status is not None:
+    if call.rare.listed_status is not None:
         return Reason.STATUS, "the terminal event lists it with another status than completed"
     if ending is Reason.TIMEOUT:
         return Reason.TIMEOUT, "its stream fell silent before its response ended"

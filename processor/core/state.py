@@ -8,16 +8,13 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Any
 
+from processor.core.call import Call
 from processor.core.candidate import Candidate
-from processor.core.events import Item
 from processor.core.limits import Bounds
-from processor.core.machine import State
 from processor.core.nothing import NOTHING
 from processor.core.shared import Shared
 from processor.core.signals import Tally
-from processor.core.text import filled, join
 from processor.core.tool_lists import ToolLists
-from processor.core.vocabulary import Kind
 
 NO_INDEX = -(1 << 64)
 """Output index below any that a stream has."""
@@ -34,66 +31,6 @@ ITEM_BYTES = 64
 
 def _prints() -> "array[int]":
     return array("q")
-
-
-@dataclass(slots=True)
-class Call:
-    """One item of a response and what its pieces said so far."""
-
-    state: State
-    index: int | None
-    kind: Kind
-    first: int
-    """Offset of the first record that told of it."""
-    position: int = 0
-    """Place among the function calls of its response."""
-    type: Any = None
-    namespace: Any = None
-    name: Any = None
-    arguments: Any = None
-    """First non-empty value that a piece before the final one claimed, each."""
-    call_id: str | None = None
-    """The first non-empty one that was seen; empty: only that was."""
-    other_ids: list[str] | tuple[()] = ()
-    """Every other one, in order: it is in conflict, or renamed."""
-    joined: str = ""
-    """Its deltas in one, while that is short, and none are loose: an object for each would cost more than it says."""
-    loose: list[str] | None = None
-    """Of a long text those that are not joined yet."""
-    delta_bytes: int = 0
-    final: Item | None = None
-    """The final piece: of `done`, else of the terminal event."""
-    conflict: str = ""
-    """Which pieces disagree; empty: none."""
-    reused: bool = False
-    """Its call_id was used before in this response for something else."""
-    absorbed: bool = False
-    """It repeats another call and needs no decision of its own."""
-    listed_status: Any = None
-    """A status other than completed that the terminal event lists for it."""
-    renamed: str | None = None
-    """The call_id under which the terminal event lists it, where that is tolerated."""
-    tolerated: tuple[str, ...] = ()
-    traceparent: bytes | None = None
-    tracestate: bytes | None = None
-    text: Any = None
-    """Derived: of the final piece's arguments, where they are an object and were compared (see `agree.final_content`)."""
-
-    def goes_by(self, call_id: Any) -> bool:
-        """Whether a piece said that this is its call_id."""
-        return filled(call_id) and (call_id == self.call_id or call_id in self.other_ids)
-
-    def call_ids(self) -> list[str]:
-        """All of them but an empty one, in order."""
-        return [self.call_id, *self.other_ids] if self.call_id else []
-
-    def streamed(self) -> str:
-        """All of its deltas as one text; empty once the final piece came."""
-        return self.joined if self.loose is None and self.joined.isascii() else join([self.joined, *(self.loose or ())])
-
-    def let_go(self) -> None:
-        """Forget its deltas."""
-        self.joined, self.loose = "", None
 
 
 @dataclass(slots=True)

@@ -12,10 +12,11 @@ from msgspec import Struct
 
 from processor.core.agree import add_call_id, as_key, as_text, content, differences, final_content
 from processor.core.assemble import DECIDABLE, take_final
+from processor.core.call import Call
 from processor.core.events import Item
 from processor.core.machine import TABLE, UNFINISHED, Action, Input, State
 from processor.core.settle import conclude, is_published
-from processor.core.state import NO_INDEX, Call, Context, Response
+from processor.core.state import NO_INDEX, Context, Response
 from processor.core.text import filled
 from processor.core.vocabulary import Kind, item_kind
 
@@ -205,9 +206,8 @@ def _match_requests(response: Response, calls: list[Call], entries: list[_Entry]
         undecided = call.state is State.DONE or call.state in UNFINISHED
         if undecided and call.call_id:  # else the entry names it
             if "call_id_renamed" in ctx.bounds.tolerate and entry.item.call_id not in response.finished:
-                call.renamed = entry.item.call_id
                 add_call_id(call, entry.item.call_id)
-                call.tolerated += ("call_id_renamed",)
+                call.note(renamed=entry.item.call_id, tolerated=(*call.rare.tolerated, "call_id_renamed"))
                 if call.state is State.DONE:  # its new id is used up; one without a final piece gets that with the entry
                     response.use(entry.item.call_id, call)
             else:
@@ -251,7 +251,7 @@ def _list(response: Response, call: Call, entry: _Entry, ctx: Context) -> None:
         if found:
             call.conflict = call.conflict or f"{', '.join(found)} differs: the terminal event"
         if entry.item.status is not None and entry.item.status != "completed":
-            call.listed_status = entry.item.status
+            call.note(listed_status=entry.item.status)
 
 
 def _latest(response: Response) -> Call | None:

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from processor.core.agree import FEW_CALL_IDS, CallIds, as_key, claim
 from processor.core.as_written import Number, Object
+from processor.core.call import Call
 from processor.core.events import Item
 from processor.core.limits import Bounds
 from processor.core.machine import State
-from processor.core.state import Call
 from processor.core.vocabulary import Kind
 
 PARTS = st.one_of(
@@ -57,7 +57,7 @@ def test_many_call_ids_of_one_call_are_not_looked_through() -> None:
     assert call.conflict == "call_id differs: two pieces"
     none: Any = ["c"]
     many = CallIds(Counted(f"c{number}") for number in range(500))
-    assert type(call.other_ids) is CallIds
+    assert type(call.rare.other_ids) is CallIds
     assert "c499" in many
     assert "x" not in many
     assert None not in many
@@ -69,7 +69,7 @@ def test_few_call_ids_are_a_plain_list() -> None:
     """Issue 6: nearly all calls have one call_id, which costs no list, and there may be thousands of such calls."""
     call = Call(State.OPEN, 0, Kind.CALL, 0)
     claim(call, Item(call_id="first"), Bounds())
-    assert call.other_ids == ()
+    assert not call.rare.other_ids
     for number in range(FEW_CALL_IDS):
         claim(call, Item(call_id=str(number)), Bounds())
-        assert type(call.other_ids) is list
+        assert type(call.rare.other_ids) is list
