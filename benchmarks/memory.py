@@ -29,6 +29,7 @@ STREAMS = 100_000
 TOOLSETS = 1_000
 TOOLS_A_SET = 5
 NOW_MS = 1_780_000_000_000
+RECORDS_A_MS = 50
 
 
 class Case(NamedTuple):
@@ -85,8 +86,8 @@ def child(case: str, count: int) -> Figure:
         nonlocal offset
         batch: list[Read] = []
         for key, value in pairs:
-            # All at one time: nothing expires.
-            batch.append(Read(offset, NOW_MS, key, value))
+            # A number of its own for each, as the client makes them; at a pace at which nothing expires.
+            batch.append(Read(offset, NOW_MS + offset // RECORDS_A_MS, key, value))
             offset += 1
             if len(batch) == CHUNK:
                 partition.feed(batch, NOW_MS)
