@@ -16,5 +16,9 @@ class Nothing(dict[Any, Any]):
         """Refuse: it is everybody's."""
         raise TypeError("nothing can be put here")
 
+    def setdefault(self, key: object, value: object = None, /) -> Any:
+        """Refuse."""
+        self[key] = value
+
 
 NOTHING: Final = Nothing()
