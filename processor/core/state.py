@@ -194,8 +194,6 @@ class Stream:
     """Holds W for those with a serial up to its own, as long as one of them is known (see `Streams.hold`)."""
     held: int = 0
     """How many these are."""
-    begun: bool = False
-    """A response began under it: what comes from here on is no rest of one before (only a rebuild asks)."""
 
     def latest_closed(self) -> Known:
         """The closed one with the latest record; there must be one."""
@@ -223,9 +221,9 @@ class Context:
     heads_from: int = 0
     """Where a response may begin without `response.created` (see `offsets.Commit`): live, anywhere."""
 
-    def headless(self, stream: Stream) -> bool:
+    def headless(self) -> bool:
         """Whether a response may begin without `response.created` at the record at hand."""
-        return self.offset >= self.heads_from or self.offset in self.heads or stream.begun
+        return self.offset >= self.heads_from or self.offset in self.heads
 
     offset: int = NO_RECORD
     """Of this record; NO_RECORD in an idle move."""
