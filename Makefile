@@ -70,6 +70,7 @@ chaos: setup ## Break members, broker and connections at least 200 times under l
 docs: setup ## Draw the generated pages of docs/ again
 	$(BIN)/python -m processor.docs
 	$(BIN)/python -m tests.quirks
+	$(BIN)/python -m tests.helm.values_schema
 
 format: setup ## Put the code into the one format
 	$(BIN)/ruff format $(CODE)
