@@ -1,7 +1,12 @@
-"""Values with which the chart is rendered: as it comes, with all options on, and with mistakes that must be refused."""
+"""Values with which the chart is rendered: as it comes, as the guide has it, with all options on, and with mistakes."""
 
+import re
+from pathlib import Path
 from typing import Any
 
+import yaml
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
 Values = dict[str, Any]
 
 LABELS = {"team": "agents"}
@@ -55,8 +60,17 @@ EVERYTHING: Values = {
     "dashboard": {"enabled": True},
 }
 
+
+def of_the_guide() -> Values:
+    """The values that `docs/operations.md` shows."""
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    values: Values = yaml.safe_load(shown)
+    return values
+
+
 RENDERED: dict[str, Values] = {
     "default": {},
+    "guide": of_the_guide(),
     "everything": EVERYTHING,
     "claim": {
         "schemas": {"existingClaim": "tools"},

@@ -7,7 +7,21 @@ import re
 from dataclasses import dataclass
 
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'|\[[^\]]*\]|\$\w+|[A-Za-z_:][\w:]*|[{}()=!~<>,+*/%-]|\d[\w.]*|\S')
-KEYWORDS = {"by", "without", "on", "ignoring", "group_left", "group_right", "and", "or", "unless", "bool", "offset", "inf", "nan"}
+KEYWORDS = {
+    "by",
+    "without",
+    "on",
+    "ignoring",
+    "group_left",
+    "group_right",
+    "and",
+    "or",
+    "unless",
+    "bool",
+    "offset",
+    "inf",
+    "nan",
+}
 GROUPINGS = {"by", "without", "on", "ignoring", "group_left", "group_right"}
 
 

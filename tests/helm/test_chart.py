@@ -6,9 +6,9 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
 import pytest
 import yaml
+from kubernetes_validate.utils import ValidationError, latest_version, validate
 
 from processor import __version__
 from processor.adapters.http import HttpServer
@@ -66,7 +66,7 @@ def test_lint(rendered: Rendered) -> None:
     assert "[WARNING]" not in rendered.lint
 
 
-@pytest.mark.parametrize("version", [OLDEST, kubernetes_validate.latest_version()])
+@pytest.mark.parametrize("version", [OLDEST, latest_version()])
 @pytest.mark.parametrize("case", RENDERED)
 def test_objects_are_kubernetes_own(rendered: Rendered, case: str, version: str) -> None:
     """Every object fits its type strictly, in the oldest version that the chart allows and in the newest that is known."""
@@ -74,7 +74,7 @@ def test_objects_are_kubernetes_own(rendered: Rendered, case: str, version: str)
     for one in rendered.objects(case):
         kinds.append(one["kind"])
         if one["kind"] not in FOREIGN:
-            kubernetes_validate.validate(one, version, strict=True)
+            validate(one, version, strict=True)
     assert {"Deployment", "Service", "ConfigMap"} <= set(kinds)
 
 
@@ -83,8 +83,8 @@ def test_an_object_that_is_wrong_is_seen(rendered: Rendered) -> None:
     for change in ({"readonlyRootFilesystem": True}, {"runAsUser": "root"}):
         one = rendered.one("default", "Deployment")
         one["spec"]["template"]["spec"]["containers"][0]["securityContext"] |= change
-        with pytest.raises(kubernetes_validate.ValidationError):
-            kubernetes_validate.validate(one, OLDEST, strict=True)
+        with pytest.raises(ValidationError):
+            validate(one, OLDEST, strict=True)
 
 
 def test_every_option_shows(rendered: Rendered) -> None:
@@ -152,7 +152,7 @@ def test_everything_that_is_named_is_mounted(rendered: Rendered, case: str) -> N
     assert not [mount for mount in mounts.values() if "subPath" in mount]
     assert {mount["name"] for mount in mounts.values()} == {volume["name"] for volume in pod(rendered, case)["volumes"]}
     schemas = next(volume for volume in pod(rendered, case)["volumes"] if volume["name"] == "schemas")
-    wanted = {"claim": "tools", "config-map": "tools"}.get(case, "team-callgate-schemas")
+    wanted = {"claim": "tools", "config-map": "tools", "guide": "agent-tools"}.get(case, "team-callgate-schemas")
     assert wanted in json.dumps(schemas)
 
 

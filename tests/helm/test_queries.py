@@ -76,7 +76,9 @@ def test_queries_ask_what_is_there(where: str, expression: str) -> None:
 
 def test_names_are_read() -> None:
     """The reader of names sees metrics, matchers, groupings and values, and takes no function or variable for one."""
-    asked = names('sum by (a, b) (rate(x_total{c=~"u|v", d="w"}[5m])) / on (e) group_left () y:z > bool 3 and absent(q) or vector(0)')
+    asked = names(
+        'sum by (a, b) (rate(x_total{c=~"u|v", d="w"}[5m])) / on (e) group_left () y:z > bool 3 and absent(q) or vector(0)'
+    )
     assert asked.metrics == {"x_total", "y:z", "q"}
     assert {("c", "x_total"), ("d", "x_total"), ("a", "y:z"), ("e", "q")} <= asked.labels
     assert ("c", "y:z") not in asked.labels
