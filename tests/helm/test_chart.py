@@ -247,6 +247,19 @@ def test_the_pod_may_do_nothing(rendered: Rendered, case: str) -> None:
     assert spec["enableServiceLinks"] is False
 
 
+def test_there_is_memory_enough(rendered: Rendered) -> None:
+    """The pod asks for what the bounds of the settings come to by docs/operations.md, and may have something for what is open."""
+    kafka, partitions, brokers = Settings().kafka, Settings().topics.partitions, 3
+    bounds = (60 << 20) + kafka.max_buffered_bytes + brokers * kafka.fetch_max_bytes + partitions * ((256 << 10) + (4 << 20))
+    units = {"Mi": 1 << 20, "Gi": 1 << 30}
+    resources = container(rendered, "default")["resources"]
+    asked, most = (
+        int(resources[kind]["memory"][:-2]) * units[resources[kind]["memory"][-2:]] for kind in ("requests", "limits")
+    )
+    assert bounds < asked < most
+    assert "cpu" not in resources["limits"]
+
+
 def test_other_settings_are_other_pods(rendered: Rendered) -> None:
     """Changed settings roll the pods, since they are read once; changed schemas do not, since they are watched."""
     template = {case: rendered.one(case, "Deployment")["spec"]["template"] for case in RENDERED}
