@@ -163,6 +163,18 @@ def test_schemas_are_tool_files(rendered: Rendered, tmp_path: Path) -> None:
     assert [path.name for path, _ in tool_paths(tmp_path, [])] == ["look_up.yaml", "pay.json"]
 
 
+def test_a_key_can_be_put_into_a_namespace(rendered: Rendered, tmp_path: Path) -> None:
+    """A path of `schemas.items`, as a node lays it out, is a tool of its namespace, and seen once."""
+    (schemas,) = [volume["configMap"] for volume in pod(rendered, "everything")["volumes"] if volume["name"] == "schemas"]
+    (item,) = schemas["items"]
+    real = tmp_path / "..v1" / item["path"]
+    real.parent.mkdir(parents=True)
+    real.write_text("{}")
+    (tmp_path / "..data").symlink_to("..v1")
+    (tmp_path / real.parent.name).symlink_to(f"..data/{real.parent.name}")
+    assert list(tool_paths(tmp_path, [])) == [(tmp_path / "refunds" / "pay.json", "refunds")]
+
+
 def test_the_command_is_one(rendered: Rendered) -> None:
     """The image's entry point with the container's arguments is `callgate run` with the mounted file."""
     (entry,) = re.findall(r"^ENTRYPOINT (.*)$", DOCKERFILE, re.MULTILINE)
@@ -248,7 +260,7 @@ def test_the_pod_may_do_nothing(rendered: Rendered, case: str) -> None:
 
 
 def test_there_is_memory_enough(rendered: Rendered) -> None:
-    """The pod asks for what the bounds of the settings come to by docs/operations.md, and may have something for what is open."""
+    """The pod asks for what the bounds of the settings come to by docs/operations.md, and more for what is open."""
     kafka, partitions, brokers = Settings().kafka, Settings().topics.partitions, 3
     bounds = (60 << 20) + kafka.max_buffered_bytes + brokers * kafka.fetch_max_bytes + partitions * ((256 << 10) + (4 << 20))
     units = {"Mi": 1 << 20, "Gi": 1 << 30}
