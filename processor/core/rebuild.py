@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 from processor.core import offsets
 from processor.core.decode import decode
-from processor.core.events import Unreadable
+from processor.core.events import Event, Unreadable
 from processor.core.offsets import Commit
 from processor.core.parts import key_of, read_parts
 from processor.core.ports import Record
-from processor.core.responses import Responses
+from processor.core.responses import ITEM_EVENTS, Responses
 from processor.core.state import Context
+from processor.core.timetable import everything
 from processor.core.unread import Unread
 
 
@@ -61,10 +62,26 @@ class Rebuild:
             ctx.watermark = max(ctx.watermark, record.timestamp)
             if ctx.watermark >= timetable.soonest:
                 streams.advance(ctx)
+            if ctx.offset in ctx.heads:
+                self._begin_afresh(record)
             if not unread.skim(record, ctx):
                 self._read(record)
             if ctx.out:
                 ctx.out.clear()
+
+    def _begin_afresh(self, record: Record) -> None:
+        """Forget what is open or known where an item's event began a response: for who read it live nothing was.
+
+        A record that is read without what came before W may renew another response than it did live, and keep that known.
+        """
+        event = decode(record.value, self._ctx.lists)
+        if type(event) is not Event or event.type not in ITEM_EVENTS:
+            return
+        stream = self._streams.by_key.get(key_of(record, event, self._ctx))
+        if stream is not None:
+            for known in everything(stream):
+                if known is not stream.request:
+                    self._streams.forget(stream, known)
 
     def _read(self, record: Record) -> None:
         decoded = decode(record.value, self._ctx.lists)

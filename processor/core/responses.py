@@ -16,7 +16,7 @@ from processor.core.streams import Streams
 from processor.core.terminal import end, end_unlisted
 from processor.core.vocabulary import Kind, event_label
 
-_ITEM_EVENTS: dict[str, Callable[[Response, Event, Context], None]] = {
+ITEM_EVENTS: dict[str, Callable[[Response, Event, Context], None]] = {
     "response.function_call_arguments.delta": assemble.append,
     "response.output_item.added": assemble.announce,
     "response.output_item.done": assemble.finish,
@@ -59,7 +59,7 @@ class Responses:
         """Read one event."""
         kind = event.type
         known = stream.open
-        handle = _ITEM_EVENTS.get(kind)
+        handle = ITEM_EVENTS.get(kind)
         if handle is None:
             if kind in _ALIVE and known is not None and known.open is not None:
                 ctx.tally.events[kind] += 1

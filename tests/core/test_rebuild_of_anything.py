@@ -154,6 +154,40 @@ def test_a_beginning_that_was_said_again_stays_no_beginning() -> None:
     assert play(there, log, (), 6) == play(here, log, (), 6)
 
 
+CREATED_AGAIN: list[tuple[int, bytes, Json]] = [
+    (0, b"k", created("k")),
+    (2, b"R", created("R")),  # holds W behind the first
+    (17, b"k", created("T")),  # closes k
+    (24, b"k", ended("T", "failed")),
+    (25, b"k", {"type": "response.output_item.added", "output_index": 0, "item": {"type": "x:y", "name": "f"}}),  # of k, late
+    (32, b"k", created("k")),  # late
+    (48, b"k", {"type": "response.incomplete", "response": {}}),  # of k
+    (49, b"k", {"type": "keepalive"}),
+    (64, b"k", {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": "yy"}),  # begins another one
+]
+"""Whoever does not know k any more, but T, must not begin a response at the stray item."""
+RENEWED_IN_ITS_STEAD: list[tuple[int, bytes, Json]] = [
+    (107, b"k", ended("R", "completed")),
+    (107, b"j", done("c8", 0)),  # holds W behind the first
+    (107, b"k", whole("S", "completed") | {"output": [done("c8", 0)["item"]]}),
+    (107, b"k", {"type": "response.in_progress", "response": {"id": "R"}}),  # renews R, or S for who does not know R
+    (107, b"k", whole("R", "completed") | {"output": [done("c8", 0)["item"]]}),
+    (139, b"k", _added(random.Random(1))),  # begins a response: R and S are forgotten
+]
+"""Whoever does not know R has S for minutes more, and would take what begins here for a late event."""
+
+
+@pytest.mark.parametrize("told", [CREATED_AGAIN, RENEWED_IN_ITS_STEAD])
+def test_what_began_a_response_begins_it_again(told: list[tuple[int, bytes, Json]]) -> None:
+    """Section 7: only what H names begins a response without its head, and that whatever seems to be known under its key."""
+    bounds = Bounds(stream_timeout_ms=60, closed_memory_ms=1)
+    log = [Record(place, at, key, json.dumps(event).encode()) for place, (at, key, event) in enumerate(told)]
+    for place in range(len(log) + 1):
+        here = undisturbed(log, (), bounds, place, 0)
+        there = successor(here, log, bounds, random.Random(place))
+        assert play(there, log, (), place) == play(here, log, (), place), f"replaced before record {place}"
+
+
 def test_a_record_in_which_a_response_begins_and_ends_is_read_alike() -> None:
     """Section 7: H names the record of a headless beginning; what comes behind its end in that record is late all the same."""
     failed = ended("r", "failed")
