@@ -5,7 +5,6 @@ Owns how the consumer's connections collect the bytes of one answer. It never lo
 The client waits for an answer of megabytes in an `asyncio.StreamReader`. That appends each part that the socket brings to a
 buffer which has to grow, wakes the reader and stops and starts the socket for each, and copies everything out again at the end.
 Here the parts are kept as they came until all are there, and joined once. As much is in memory at a time, or a little less.
-Measured with answers of 4 MiB: 0.3 us of processor time less for each event of 370 bytes, a third of the page faults.
 
 No class of the client or of asyncio is changed: the reader of a connection of the one client that is given to `install` is made
 one of a class derived from its own. Where a connection is not as it was in aiokafka 0.14, or the reader not as asyncio has it,
@@ -24,20 +23,23 @@ LARGE = 64 << 10
 class _Reader(asyncio.StreamReader):
     """A reader that keeps the parts of a large answer as they come."""
 
-    _parts: "list[bytes | memoryview] | None" = None
+    _parts: "list[bytes] | None" = None
     """What is there of the answer that is waited for; None while asyncio's own way is gone."""
     _missing = 0
-    """Bytes of it that are still to come; below 0, those that belong to the next answer."""
+    """Bytes of it that are still to come."""
 
     def feed_data(self, data: Any) -> None:
-        """Take what the socket brought."""
+        """Take what the socket brought: it may come several times before the reader wakes, and belong to the next answer."""
         parts = self._parts
-        if parts is None:
+        if parts is None or not self._missing:
             super().feed_data(data)
             return
-        parts.append(data)
-        self._missing -= len(data)
-        if self._missing <= 0:
+        own, rest = data[: self._missing], data[self._missing :]
+        parts.append(own)
+        self._missing -= len(own)
+        if not self._missing:
+            if rest:
+                super().feed_data(rest)
             self._wakeup_waiter()  # type: ignore[attr-defined]
 
     async def readexactly(self, n: int) -> bytes:
@@ -45,26 +47,18 @@ class _Reader(asyncio.StreamReader):
         buffer: bytearray = self._buffer  # type: ignore[attr-defined]
         if n < LARGE or n <= len(buffer):
             return await super().readexactly(n)
-        parts: list[bytes | memoryview] = [bytes(buffer)]
+        parts = [bytes(buffer)]
         self._parts, self._missing = parts, n - len(buffer)
         buffer.clear()
-        whole = False
         try:
-            while self._missing > 0 and not self._ended():
+            while self._missing and not self._ended():
                 await self._wait_for_data("readexactly")  # type: ignore[attr-defined]
-            whole = self._missing <= 0
         finally:
             self._parts = None
-            if not whole:
+            if self._missing:
                 # Whoever reads next finds everything where asyncio's own way would have left it.
-                buffer.extend(b"".join(parts))
-        if not whole:
-            return await super().readexactly(n)
-        if self._missing < 0:
-            last = memoryview(parts[-1])
-            parts[-1] = last[: self._missing]
-            buffer.extend(last[self._missing :])
-        return b"".join(parts)
+                buffer[:0] = b"".join(parts)
+        return await super().readexactly(n) if self._missing else b"".join(parts)
 
     def _ended(self) -> bool:
         return bool(self._eof) or self._exception is not None  # type: ignore[attr-defined]
