@@ -61,8 +61,8 @@ def announce(response: Response, event: Event, ctx: Context) -> None:
 
 def append(response: Response, event: Event, ctx: Context) -> None:
     """`response.function_call_arguments.delta`."""
-    index, items = event.output_index, response.items
-    call = items[index] if response.latest is None and type(index) is int and 0 <= index < len(items) else None
+    index = event.output_index
+    call = response.at(index) if type(index) is int else None
     if call is None or call.state not in UNFINISHED or call.kind is not _CALL:
         call = _target(response, event, Input.APPENDED, ctx)
         if call is None:

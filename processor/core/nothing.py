@@ -16,6 +16,14 @@ class Nothing(dict[Any, Any]):
         """Refuse: it is everybody's."""
         raise TypeError("nothing can be put here")
 
+    def __ior__(self, other: object) -> Any:  # type: ignore[misc]
+        """Refuse."""
+        self[other] = None
+
+    def update(self, *others: object, **named: object) -> None:
+        """Refuse."""
+        self[others] = named
+
     def setdefault(self, key: object, value: object = None, /) -> Any:
         """Refuse."""
         self[key] = value

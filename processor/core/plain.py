@@ -21,11 +21,9 @@ _FINISHED = TABLE[State.OPEN][Input.FINISHED].state
 
 
 def announced(response: Response, event: Event, ctx: Context) -> bool:
-    """A function call with an id and a name, on the index that is next, and no arguments yet."""
+    """A function call with an id and a name, on an index where nothing was seen, and no arguments yet."""
     item, index = event.item, event.output_index
-    if item is None or item.type != FUNCTION_CALL or response.latest is not None:
-        return False
-    if type(index) is not int or index != len(response.items):
+    if item is None or item.type != FUNCTION_CALL or type(index) is not int or response.at(index) is not None:
         return False
     call_id, name = item.call_id, item.name
     if (
@@ -40,7 +38,7 @@ def announced(response: Response, event: Event, ctx: Context) -> bool:
     name = ctx.names.of(name)
     call = Call(_ANNOUNCED, index, _CALL, ctx.offset, response.functions, FUNCTION_CALL, None, name, None, call_id)
     response.functions += 1
-    response.items.append(call)
+    response.append(call)
     response.highest_index = max(response.highest_index, index)
     response.buffered_bytes += ITEM_BYTES + len(FUNCTION_CALL) + len(name) + len(call_id)
     return True
@@ -48,11 +46,9 @@ def announced(response: Response, event: Event, ctx: Context) -> bool:
 
 def given(response: Response, event: Event) -> bool:
     """The arguments of an open call, told whole for the first time."""
-    index, items, arguments = event.output_index, response.items, event.arguments
-    if type(index) is not int or response.latest is not None or not 0 <= index < len(items):
-        return False
-    call = items[index]
-    if call.state is not _OPEN or call.kind is not _CALL or call.arguments is not None:
+    index, arguments = event.output_index, event.arguments
+    call = response.at(index) if type(index) is int else None
+    if call is None or call.state is not _OPEN or call.kind is not _CALL or call.arguments is not None:
         return False
     if type(arguments) is not str or len(arguments) <= len("{}") or not arguments.isascii():
         return False
@@ -66,11 +62,9 @@ def given(response: Response, event: Event) -> bool:
 
 def finished(response: Response, event: Event, ctx: Context) -> bool:
     """The final piece of an open call, which says what the others said, under a call_id that nothing else had."""
-    item, index, items = event.item, event.output_index, response.items
-    if type(index) is not int or response.latest is not None or not 0 <= index < len(items):
-        return False
-    call = items[index]
-    if item is None or call.kind is not _CALL or item.type != FUNCTION_CALL:
+    item, index = event.item, event.output_index
+    call = response.at(index) if type(index) is int else None
+    if item is None or call is None or call.kind is not _CALL or item.type != FUNCTION_CALL:
         return False
     if (
         (call.state is not _OPEN and call.state is not _ARGUMENTS_DONE)

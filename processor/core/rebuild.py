@@ -52,6 +52,7 @@ class Rebuild:
         """Everything before P is read: the state is that at P."""
         self._follow(self.point.position)
         self._unread.read_all(self._ctx)
+        self._forget_dead()
 
     def _run(self, records: Sequence[Record]) -> None:
         ctx, streams, unread = self._ctx, self._streams, self._unread
@@ -68,6 +69,20 @@ class Rebuild:
                 self._read(record)
             if ctx.out:
                 ctx.out.clear()
+
+    def _forget_dead(self) -> None:
+        """Forget what began without its head and is not named by H: all of that is over by P, even where it seems to go on."""
+        streams, ctx = self._streams, self._ctx
+        alive = []
+        for entry in streams.headless:
+            offset, stream, _ = entry
+            if offset in ctx.heads or offset >= ctx.heads_from:
+                alive.append(entry)
+                continue
+            for known in everything(stream):
+                if known.first == offset and known is not stream.request:
+                    streams.forget(stream, known)
+        streams.headless = alive
 
     def _begin_afresh(self, record: Record) -> None:
         """Forget what is open or known where an item's event began a response: for who read it live nothing was.

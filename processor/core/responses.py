@@ -75,9 +75,10 @@ class Responses:
             if event.item is None and event.type in _ANNOUNCING:
                 ctx.tally.null_items += 1  # rule 1: ignored, so it begins nothing either
                 return
-            if not ctx.headless():
+            if not ctx.headless(stream):
                 return
             known = self.streams.open(stream, None, ctx, headless=True)
+            stream.begun = True
         response = known.open
         if response is None:
             return
@@ -164,12 +165,13 @@ class Responses:
             self._is_late(stream, ident, ctx, terminal=True)
             # In a rebuild an unknown name can be that of a response that began before W: its events, which renewed what was
             # closed beside it, are over too.
-            or ((ident is None or not ctx.headless()) and self.streams.late(stream, ctx, terminal=True))
-            or not ctx.headless()
+            or ((ident is None or not ctx.headless(stream)) and self.streams.late(stream, ctx, terminal=True))
+            or not ctx.headless(stream)
         ):
             return
         else:
             known = self.streams.open(stream, ident, ctx, headless=True)
+            stream.begun = True
         claimed = _STATUSES.get(body.status, fact) if body is not None and isinstance(body.status, str) else fact
         self._end(stream, known, body, max(fact, claimed), ctx)  # the worse of type and status: inputs are in that order
 
@@ -218,6 +220,7 @@ class Responses:
 
     def _begin(self, stream: Stream, ident: str | None, event: Event, ctx: Context) -> None:
         known = self.streams.open(stream, ident, ctx)
+        stream.begun = True
         if known.open is not None:
             echo.absorb(known.open, event.response, ctx)
             numbers.repeated(known.open, event, ctx.tally)

@@ -194,6 +194,8 @@ class Stream:
     """Holds W for those with a serial up to its own, as long as one of them is known (see `Streams.hold`)."""
     held: int = 0
     """How many these are."""
+    begun: bool = False
+    """A response began under it: what begins from here on is no rest of one before W (only a rebuild asks)."""
 
     def latest_closed(self) -> Known:
         """The closed one with the latest record; there must be one."""
@@ -221,9 +223,9 @@ class Context:
     heads_from: int = 0
     """Where a response may begin without `response.created` (see `offsets.Commit`): live, anywhere."""
 
-    def headless(self) -> bool:
+    def headless(self, stream: Stream) -> bool:
         """Whether a response may begin without `response.created` at the record at hand."""
-        return self.offset >= self.heads_from or self.offset in self.heads
+        return self.offset >= self.heads_from or self.offset in self.heads or stream.begun
 
     offset: int = NO_RECORD
     """Of this record; NO_RECORD in an idle move."""

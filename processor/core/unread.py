@@ -112,6 +112,7 @@ class Unread:
             return None
         stream = self._streams.touch(key, ctx)
         self._streams.open(stream, ident, ctx)
+        stream.begun = True
         return stream
 
     def _keep(self, key: bytes, known: Known, response: Response) -> _Kept:
