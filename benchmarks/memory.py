@@ -30,6 +30,7 @@ TOOLSETS = 1_000
 TOOLS_A_SET = 5
 NOW_MS = 1_780_000_000_000
 RECORDS_A_MS = 50
+"""So many have the same timestamp."""
 
 
 class Case(NamedTuple):
@@ -86,7 +87,7 @@ def child(case: str, count: int) -> Figure:
         nonlocal offset
         batch: list[Read] = []
         for key, value in pairs:
-            # A number of its own for each, as the client makes them; at a pace at which nothing expires.
+            # A timestamp object of its own for each, as the client makes them; at a pace at which nothing expires.
             batch.append(Read(offset, NOW_MS + offset // RECORDS_A_MS, key, value))
             offset += 1
             if len(batch) == CHUNK:

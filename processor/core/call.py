@@ -15,7 +15,7 @@ from processor.core.vocabulary import Kind
 
 @dataclass(slots=True, frozen=True)
 class Rare:
-    """What few calls have: the others share one, which takes 48 bytes off every item."""
+    """What few calls have where records carry no trace: the others share one, and are six fields smaller."""
 
     other_ids: list[str] | tuple[()] = ()
     """Every call_id but the first, in order: it is in conflict, or renamed."""
@@ -52,7 +52,7 @@ class Call:
     call_id: str | None = None
     """The first non-empty one that was seen; empty: only that was."""
     joined: str = ""
-    """Its deltas in one, while that is short, and none are loose: an object for each would cost more than it says."""
+    """Its deltas in one, of a long text all but those that are loose: an object for each would cost more than it says."""
     loose: list[str] | None = None
     """Of a long text those that are not joined yet."""
     delta_bytes: int = 0

@@ -37,7 +37,7 @@ def decode(value: bytes | None, lists: ToolLists | None = None) -> Decoded:
     """Read one record's value, whole or not at all (rule 26).
 
     The parts are in order; an empty list was readable and says nothing. Raw parts of an event alias `value`. `lists` are those
-    read before: the same value says the same without them, later.
+    read before: without them the same is said, at more cost.
     """
     if not value:
         return Unreadable(Cause.EMPTY, "no value")

@@ -17,7 +17,8 @@ MAX_HEADS = 16
 """Responses without `response.created` that a commit names one by one; from the next one on any may begin so in a rebuild."""
 
 SHARED_BYTES = 16 << 20
-"""Bytes of tools and of names that a partition keeps so that equal ones are one object; past it, it begins anew."""
+"""Bytes of tools, of names, and of lists that were read, each: kept so that equal ones are one object; past it a
+partition begins anew."""
 
 UNREAD_BYTES = 4 << 20
 """Bytes of records that a rebuild of a partition holds unread; past it those of the newest response are read. At P all are

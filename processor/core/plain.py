@@ -88,7 +88,7 @@ def finished(response: Response, event: Event, ctx: Context) -> bool:
         return False
     if not (arguments.isascii() and name.isascii() and call_id.isascii() and ident.isascii()):
         return False
-    # The same objects for what is the same: 270 bytes a call.
+    # The same objects for what is the same.
     item.type, item.name, item.call_id, item.status = FUNCTION_CALL, call.name, call.call_id, _COMPLETED
     item.content = item.role = None
     call.final, call.state = item, _FINISHED

@@ -150,7 +150,7 @@ class Known:
     aliases: dict[str, None] | tuple[()] = ()
     """Other ids that it went by (`response_id_rotates`): there may be thousands."""
     gone: bool = False
-    """Forgotten; heaps may still hold it."""
+    """Forgotten; the timetable may still hold it."""
     due: int = 0
     """Derived: the time under which the timetable holds it."""
 
@@ -211,10 +211,10 @@ class Context:
     out: list[Candidate] = field(default_factory=list)
     tools: Shared[bytes] = field(default_factory=Shared)
     """Lists of tools, and values of tool_choice, as they were last said: responses that say the same share them."""
+    names: Shared[str] = field(default_factory=Shared)
+    """Names of models and tools and types of items, likewise."""
     lists: ToolLists = field(default_factory=ToolLists)
     """Lists of tools that were read: derived, and no part of the state."""
-    names: Shared[str] = field(default_factory=Shared)
-    """Names of models and tools, likewise."""
     watermark: int = 0
     """Ms, after this record."""
     base: int = 0

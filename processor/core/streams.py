@@ -78,7 +78,7 @@ class Streams:
         return stream
 
     def _make_room(self, ctx: Context) -> None:
-        """Keys count while they have a record within stream_timeout + closed_memory; it is only looked at where it matters."""
+        """Keys count for stream_timeout + closed_memory after a record; asked when one is new or settings change."""
         self.crowded = False
         latest = ctx.watermark - ctx.bounds.stream_timeout_ms - ctx.bounds.closed_memory_ms
         while len(self.by_key) > ctx.bounds.max_streams or self._silent_since <= latest:
@@ -96,15 +96,15 @@ class Streams:
     def _silent_longest(self, ctx: Context) -> Stream:
         """The key with the earliest last record, which is the end of `_silent` then.
 
-        A record only notes its offset: to move its key to the end of an `OrderedDict` took 650 instructions an event, memory of
-        its neighbours there, and 85 bytes a key. Whoever had a record since the keys were sorted is younger than all that had
-        none. They are sorted again when none of these is left, after as many records or evictions as there were keys.
+        Whoever had a record since the keys were sorted is younger than all that had none. They are sorted again when none of
+        these is left, after as many records or evictions as there were keys: a record only notes its offset, and touches no
+        neighbour in memory.
         """
         silent = self._silent
         while silent and silent[-1].at > self._sorted_at:
             silent.pop()
         if not silent:
-            silent += sorted(self.by_key.values(), key=_at)[::-1]
+            silent += sorted(self.by_key.values(), key=_at, reverse=True)
             self._sorted_at = ctx.offset
         return silent[-1]
 
