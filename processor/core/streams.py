@@ -104,7 +104,7 @@ class Streams:
         while silent and silent[-1].at > self._sorted_at:
             silent.pop()
         if not silent:
-            silent += sorted(self.by_key.values(), key=_at, reverse=True)
+            silent += sorted(self.by_key.values(), key=_at)[::-1]
             self._sorted_at = ctx.offset
         return silent[-1]
 
