@@ -8,7 +8,6 @@ is counted by `python -m benchmarks.instructions`.
 from processor.core.call import Call
 from processor.core.events import Event, Item
 from processor.core.machine import TABLE, Input, State
-from processor.core.nothing import NOTHING
 from processor.core.state import ITEM_BYTES, Context, Response
 from processor.core.vocabulary import COUNTED_ITEM_TYPES, FUNCTION_CALL, Kind
 
@@ -92,12 +91,10 @@ def finished(response: Response, event: Event, ctx: Context) -> bool:
     item.type, item.name, item.call_id, item.status = FUNCTION_CALL, call.name, call.call_id, _COMPLETED
     item.content = item.role = None
     call.final, call.state = item, _FINISHED
-    call.arguments, call.joined, call.loose = None, "", None
+    call.arguments = None
+    call.let_go()
     response.buffered_bytes += len(arguments) + len(name) + len(call_id) + len(ident) + len(_COMPLETED) + len(FUNCTION_CALL)
-    if response.finished is NOTHING:
-        response.finished = {call_id: [call]}
-    else:
-        response.finished[call_id] = [call]
+    response.use(call_id, call)
     return True
 
 

@@ -63,7 +63,7 @@ def too_deep(value: bytes) -> bool:
 
 
 def _count(value: bytes, one: bytes, other: bytes) -> int:
-    """How often two bytes occur: leaving out a single byte is what bytes do fastest (0.9 us for 2 kB of JSON, `count` 4)."""
+    """How often two bytes occur: leaving out a single byte is faster than `count`."""
     return len(value) - len(value.replace(one, b"").replace(other, b""))
 
 

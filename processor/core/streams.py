@@ -84,10 +84,11 @@ class Streams:
         while len(self.by_key) > ctx.bounds.max_streams or self._silent_since <= latest:
             oldest = self._silent_longest(ctx)
             self._silent_since = oldest.last
-            if oldest.last <= latest:
-                del self.by_key[self._silent.pop().key]
-            elif len(self.by_key) > ctx.bounds.max_streams:
-                del self.by_key[self._silent.pop().key]
+            counts = oldest.last > latest
+            if counts and len(self.by_key) <= ctx.bounds.max_streams:
+                break
+            del self.by_key[self._silent.pop().key]
+            if counts:
                 if oldest.open is not None and oldest.open.open is not None:
                     end_unlisted(oldest.open.open, Input.BOUND_PASSED, ctx)
                 for known in everything(oldest):
