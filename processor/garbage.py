@@ -4,7 +4,7 @@ import gc
 
 THRESHOLDS = (50_000, 10, 10)
 """Objects more than at the last search. Records that are fetched and not yet decided are 20,000 to 40,000: with a smaller
-number each fetch sets off a search that finds next to nothing; a larger one saves little, pauses longer, holds buffers longer."""
+number each fetch sets off a search that finds next to nothing; a larger one saves little, pauses longer and holds more."""
 
 
 def calm() -> None:
